@@ -1,0 +1,221 @@
+package ringi_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// mayImport is the architecture: which of our packages a package may import,
+// test files apart. "." is the root, "*" stands for all. A package that is not
+// here may not exist; see packageRule for the families.
+var mayImport = map[string][]string{
+	"workflow": {},
+	"outbox":   {},
+	"inbox":    {},
+	"seal":     {},
+
+	".": {"workflow"},
+
+	"store":           {".", "outbox"},
+	"store/sqlite":    {".", "store", "outbox"},
+	"store/postgres":  {".", "store", "outbox"},
+	"store/faulty":    {".", "store", "outbox"},
+	"store/storetest": {".", "outbox", "store", "store/faulty"},
+
+	"engine":  {".", "store", "workflow"},
+	"access":  {"."},
+	"worker":  {"."},
+	"api":     {"."},
+	"saga":    {"."},
+	"console": {"."},
+	"notify":  {"."},
+
+	"sim": {".", "workflow", "store", "store/faulty", "engine", "worker", "outbox"},
+
+	"cmd/ringi": {"*"},
+	"bench":     {"*"},
+}
+
+// packageRule returns what the package in dir may import of ours.
+func packageRule(dir string) (allowed []string, known bool) {
+	if allowed, known = mayImport[dir]; known {
+		return allowed, true
+	}
+	family, member, nested := strings.Cut(dir, "/")
+	switch {
+	case (family == "outbox" || family == "inbox") && nested && !strings.Contains(member, "/"):
+		return []string{family}, true // one broker
+	case family == "examples":
+		return []string{"*"}, true
+	}
+	return nil, false
+}
+
+// bannedModules are import path prefixes with what to use instead.
+var bannedModules = map[string]string{
+	"gopkg.in/yaml.v3":               "use go.yaml.in/yaml/v3, which is maintained",
+	"gopkg.in/yaml.v2":               "use go.yaml.in/yaml/v3, which is maintained",
+	"github.com/stretchr/testify":    "write if got != want",
+	"gotest.tools":                   "write if got != want",
+	"github.com/onsi/gomega":         "write if got != want",
+	"github.com/onsi/ginkgo":         "write a plain test function",
+	"github.com/frankban/quicktest":  "write if got != want",
+	"github.com/matryer/is":          "write if got != want",
+	"github.com/golang/mock":         "use the memory store or store/faulty",
+	"go.uber.org/mock":               "use the memory store or store/faulty",
+	"github.com/DATA-DOG/go-sqlmock": "use a real database in a temporary directory",
+	"github.com/spf13/viper":         "read settings in cmd/ringi; each must know its origin",
+	"github.com/robfig/cron":         "it panics on user input; write the parser",
+	"gorm.io":                        "write SQL",
+	"github.com/jmoiron/sqlx":        "write SQL",
+	"github.com/pkg/errors":          "use fmt.Errorf with %w",
+	"github.com/sirupsen":            "use log/slog",
+}
+
+// brokerClients are import path prefixes that only outbox/<broker> and
+// inbox/<broker> may use.
+var brokerClients = []string{
+	"github.com/twmb/franz-go", "github.com/nats-io/", "github.com/rabbitmq/amqp091-go",
+	"github.com/redis/go-redis", "github.com/IBM/sarama", "github.com/segmentio/kafka-go",
+}
+
+func importLaws() []law {
+	return []law{
+		{
+			name: "packages import in one direction", check: checkImportDirection,
+			examples: []lawExample{
+				{want: "", files: map[string]string{
+					"run.go":                "package ringi\n\nimport _ \"" + ourModule + "/workflow\"\n",
+					"run_test.go":           "package ringi_test\n\nimport _ \"" + ourModule + "/store\"\n",
+					"outbox/kafka/kafka.go": "package kafka\n\nimport _ \"" + ourModule + "/outbox\"\n",
+					"cmd/ringi/main.go":     "package main\n\nimport _ \"" + ourModule + "/engine\"\n",
+				}},
+				{want: "api/run.go:3: api must not import store", files: map[string]string{
+					"api/run.go": "package api\n\nimport _ \"" + ourModule + "/store\"\n",
+				}},
+				{want: "workflow/check.go:3: workflow must not import .", files: map[string]string{
+					"workflow/check.go": "package workflow\n\nimport _ \"" + ourModule + "\"\n",
+				}},
+				{want: "package cmd/ringi/serve is not in the table", files: map[string]string{
+					"cmd/ringi/serve/serve.go": "package serve\n",
+				}},
+			},
+		},
+		{
+			name: "other people's modules stay where they belong", check: checkThirdParty,
+			examples: []lawExample{
+				{want: "", files: map[string]string{
+					"docs/dependencies.md":  "| `example.org/kafka` |\n| `github.com/twmb/franz-go` |\n",
+					"go.mod":                "require example.org/kafka v1.0.0\nrequire github.com/twmb/franz-go v1.0.0\n",
+					"outbox/kafka/kafka.go": "package kafka\n\nimport (\n\t_ \"example.org/kafka/v2\"\n\t_ \"github.com/twmb/franz-go/pkg/kgo\"\n)\n",
+				}},
+				{want: "run.go:3: the root package imports example.org/clever", files: map[string]string{
+					"docs/dependencies.md": "| `example.org/clever` |", "go.mod": "require example.org/clever v1.0.0\n",
+					"run.go": "package ringi\n\nimport _ \"example.org/clever\"\n",
+				}},
+				{want: "write if got != want", files: map[string]string{
+					"run_test.go": "package ringi_test\n\nimport _ \"github.com/stretchr/testify/assert\"\n",
+				}},
+				{want: "engine/send.go:3: a broker client", files: map[string]string{
+					"engine/send.go": "package engine\n\nimport _ \"github.com/nats-io/nats.go\"\n",
+				}},
+				{want: "example.org/new is not in docs/dependencies.md", files: map[string]string{
+					"docs/dependencies.md": "", "engine/a.go": "package engine\n\nimport _ \"example.org/new\"\n",
+				}},
+				{want: "docs/dependencies.md lists example.org/old", files: map[string]string{
+					"docs/dependencies.md": "| `example.org/old` |", "go.mod": "module x\n",
+				}},
+			},
+		},
+	}
+}
+
+func checkImportDirection(tree *lawTree) (findings []string) {
+	for _, dir := range tree.packages() {
+		if strings.HasPrefix(dir, "tools/") {
+			continue // a module of its own
+		}
+		if _, known := packageRule(dir); !known {
+			findings = append(findings, fmt.Sprintf("package %s is not in the table of law_import_test.go: put the code into a package that is, or add it with its reason", dir))
+		}
+	}
+	for _, f := range tree.goFiles() {
+		if f.isTest() || f.inTools() {
+			continue
+		}
+		allowed, _ := packageRule(f.dir())
+		imports := importsOf(f)
+		for _, imp := range slices.Sorted(maps.Keys(imports)) {
+			to, ours := ourPackage(imp)
+			if ours && !slices.Contains(allowed, "*") && !slices.Contains(allowed, to) {
+				findings = append(findings, fmt.Sprintf("%s: %s must not import %s: it may import %v; let the caller pass what you need, or move the rule to the package that owns it", tree.at(imports[imp]), f.dir(), to, allowed))
+			}
+		}
+	}
+	return findings
+}
+
+// listedModule finds the module names in docs/dependencies.md: they are the
+// first cell of a table row, in backquotes.
+var listedModule = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+
+func checkThirdParty(tree *lawTree) (findings []string) {
+	var listed []string
+	for _, match := range listedModule.FindAllStringSubmatch(tree.text("docs/dependencies.md"), -1) {
+		listed = append(listed, match[1])
+		if !strings.Contains(tree.text("go.mod"), match[1]+" v") {
+			findings = append(findings, fmt.Sprintf("docs/dependencies.md lists %s, which go.mod does not require: remove the line", match[1]))
+		}
+	}
+	for _, f := range tree.goFiles() {
+		if f.inTools() {
+			continue
+		}
+		imports := importsOf(f)
+		for _, imp := range slices.Sorted(maps.Keys(imports)) {
+			at := tree.at(imports[imp])
+			if _, ours := ourPackage(imp); ours || !strings.Contains(strings.Split(imp, "/")[0], ".") {
+				continue
+			}
+			if instead := bannedBy(imp); instead != "" {
+				findings = append(findings, fmt.Sprintf("%s: %s is not used here: %s", at, imp, instead))
+				continue
+			}
+			if f.dir() == "." && !f.isTest() {
+				findings = append(findings, fmt.Sprintf("%s: the root package imports %s: the domain knows only the standard library and workflow; pass the result in as data", at, imp))
+			}
+			if isBrokerClient(imp) && !strings.HasPrefix(f.path, "outbox/") && !strings.HasPrefix(f.path, "inbox/") ||
+				isBrokerClient(imp) && (f.dir() == "outbox" || f.dir() == "inbox") {
+				findings = append(findings, fmt.Sprintf("%s: a broker client outside outbox/<broker> and inbox/<broker>: put what needs %s there", at, imp))
+			}
+			if !slices.ContainsFunc(listed, func(m string) bool { return imp == m || strings.HasPrefix(imp, m+"/") }) {
+				findings = append(findings, fmt.Sprintf("%s: %s is not in docs/dependencies.md: add a line that says what it is for, its licence and who keeps it up", at, imp))
+			}
+		}
+	}
+	return findings
+}
+
+// ourPackage returns the directory of an import path of this module.
+func ourPackage(imp string) (dir string, ours bool) {
+	if imp == ourModule {
+		return ".", true
+	}
+	return strings.CutPrefix(imp, ourModule+"/")
+}
+
+func bannedBy(imp string) (instead string) {
+	for _, prefix := range slices.Sorted(maps.Keys(bannedModules)) {
+		if imp == prefix || strings.HasPrefix(imp, prefix+"/") {
+			return bannedModules[prefix]
+		}
+	}
+	return ""
+}
+
+func isBrokerClient(imp string) bool {
+	return slices.ContainsFunc(brokerClients, func(prefix string) bool { return strings.HasPrefix(imp, prefix) })
+}
