@@ -146,6 +146,7 @@ func (e *evidence) readRows(ctx context.Context, db *sql.DB, service string) err
 		switch {
 		case !known:
 			odd("%s has no operation %q", service, op)
+			return nil
 		case effect != 0 && effect != 1:
 			odd("effect is %d, and can only be 0 or 1", effect)
 		case effect == 1 && !writes:
