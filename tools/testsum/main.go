@@ -11,7 +11,7 @@
 //
 // Usage:
 //
-//	testsum [-dirs .,tools] [-limit 30m] [GO TEST ARGUMENTS]
+//	testsum [-dirs .,tools] [-limit 30m] [--] [GO TEST ARGUMENTS]
 //
 // The arguments are handed to go test -json, once in each directory of -dirs,
 // so that several modules make one sum. The output of passing tests is dropped;
@@ -56,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	began := time.Now()
 	sum := newTally(stdout)
 	for _, dir := range strings.Split(*dirs, ",") {
-		if err := goTest(ctx, dir, flags.Args(), sum, stdout); err != nil {
+		if err := goTest(ctx, dir, flags.Args(), sum, stdout, stderr); err != nil {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				err = fmt.Errorf("stopped after the limit of %v: make the slowest package faster, or raise -limit", *limit)
 			}
@@ -67,12 +67,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 // goTest runs go test once in dir and adds its events to sum. Lines that are
-// not events are passed on to out. The error is that of the go command itself,
-// which also fails when a test does.
-func goTest(ctx context.Context, dir string, args []string, sum *tally, out io.Writer) error {
+// not events are passed on to out, what the go command complains about to
+// stderr, which may be written to at the same time as out. The error is that of
+// the go command itself, which also fails when a test does.
+func goTest(ctx context.Context, dir string, args []string, sum *tally, out, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	cmd.Dir = dir
-	cmd.Stderr = out
+	cmd.Stderr = stderr
 	// A killed go command leaves its test binaries behind and the pipe open:
 	// the whole group has to go, and Wait must not hang on what is left.
 	killGroup(cmd)

@@ -148,8 +148,8 @@ func TestProgramSumsSeveralDirectories(t *testing.T) {
 	write("go.mod", "module example.org/two\n\ngo 1.26\n")
 	write("two_test.go", "package two\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {}\n\nfunc TestTwo(t *testing.T) {}\n")
 
-	var out bytes.Buffer
-	if code := run([]string{"-dirs", dir, "./..."}, &out, &out); code != 0 {
+	var out, errs bytes.Buffer
+	if code := run([]string{"-dirs", dir, "./..."}, &out, &errs); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
 	if want := "2 passed, 0 failed, 0 skipped\n"; !strings.HasSuffix(out.String(), want) {
@@ -157,7 +157,7 @@ func TestProgramSumsSeveralDirectories(t *testing.T) {
 	}
 
 	out.Reset()
-	if code := run([]string{"-dirs", dir + "," + filepath.Join(dir, "missing"), "./..."}, &out, &out); code != 1 {
+	if code := run([]string{"-dirs", dir + "," + filepath.Join(dir, "missing"), "./..."}, &out, &errs); code != 1 {
 		t.Errorf("exit code %d with a missing directory, want 1", code)
 	}
 	if want := "2 passed, 1 failed, 0 skipped\n"; !strings.HasSuffix(out.String(), want) {
@@ -165,14 +165,14 @@ func TestProgramSumsSeveralDirectories(t *testing.T) {
 	}
 
 	out.Reset()
-	if code := run([]string{"-limit", "1ns", "-dirs", dir, "./..."}, &out, &out); code != 1 {
+	if code := run([]string{"-limit", "1ns", "-dirs", dir, "./..."}, &out, &errs); code != 1 {
 		t.Errorf("exit code %d after the limit, want 1", code)
 	}
 	if want := "stopped after the limit of 1ns"; !strings.Contains(out.String(), want) {
 		t.Errorf("report %q does not say %q", out.String(), want)
 	}
 
-	if code := run([]string{"-unknown"}, &out, &out); code != 2 {
+	if code := run([]string{"-unknown"}, &out, &errs); code != 2 {
 		t.Errorf("exit code %d for an unknown flag, want 2", code)
 	}
 }
