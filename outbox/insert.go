@@ -1,0 +1,146 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrDuplicate says that a message with this id is in the outbox already, or
+// twice in one insert. An id is written once; a second insert is a fault of the
+// writer, not a repeat to be forgiven. The caller rolls its transaction back.
+var ErrDuplicate = errors.New("outbox: message id is in the outbox already; every message needs an id of its own")
+
+// Tx is what an insert needs of a transaction. *sql.Tx fulfils it, and so does
+// a *sql.Conn on which the caller has begun one.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+const (
+	sqliteHead = `insert into aggregate_head (tenant, aggregatetype, aggregateid, seq) values (?, ?, ?, ?)
+		on conflict (tenant, aggregatetype, aggregateid) do update set seq = seq + excluded.seq returning seq`
+	sqliteInsert = `insert into outbox (id, tenant, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`
+)
+
+// InsertSQLite writes messages in the caller's open transaction, numbered per
+// aggregate in the order given. It is the last thing the transaction should do:
+// it takes the aggregates' head rows, in key order, and holds them until the
+// commit, which is what makes the numbers follow the order of commits.
+//
+// Every message is checked before anything is written. After any error, of which
+// ErrDuplicate is one, the caller must roll back: some rows may stand already.
+func InsertSQLite(ctx context.Context, tx Tx, msgs ...Message) error {
+	groups, err := arrange(msgs)
+	if err != nil {
+		return err
+	}
+	seqs := make([]int64, len(msgs))
+	for _, g := range groups {
+		var last int64
+		n := int64(len(g.members))
+		if err := tx.QueryRowContext(ctx, sqliteHead, g.key.Tenant, g.key.AggregateType, g.key.AggregateID, n).Scan(&last); err != nil {
+			return fmt.Errorf("outbox: number the messages of %s %s: %w", g.key.AggregateType, g.key.AggregateID, err)
+		}
+		for i, m := range g.members {
+			seqs[m] = last - n + 1 + int64(i)
+		}
+	}
+	for i := range msgs {
+		if err := insertRow(ctx, tx, &msgs[i], seqs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func insertRow(ctx context.Context, tx Tx, m *Message, seq int64) error {
+	headers, err := encodeHeaders(m.Headers)
+	if err != nil {
+		return fmt.Errorf("outbox: message %s: encode headers: %w", m.ID, err)
+	}
+	payload := m.Payload
+	if payload == nil {
+		payload = []byte{}
+	}
+	at := m.CreatedAt.UnixMicro()
+	res, err := tx.ExecContext(ctx, sqliteInsert, m.ID, m.Tenant, m.AggregateType, m.AggregateID, m.Type, payload, m.ContentType, headers, seq, at, at)
+	if err != nil {
+		return fmt.Errorf("outbox: insert message %s: %w", m.ID, err)
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return fmt.Errorf("outbox: insert message %s: %w", m.ID, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("outbox: insert message %s: %w", m.ID, ErrDuplicate)
+	}
+	return nil
+}
+
+// group is the messages of one insert that share a key, as indexes into it.
+type group struct {
+	key     Key
+	members []int
+}
+
+// arrange checks messages and groups the ordered ones by key, keys in the order
+// in which every writer takes their heads: two writers that took them in
+// different orders would wait for each other for ever.
+func arrange(msgs []Message) ([]group, error) {
+	ids := make(map[string]bool, len(msgs))
+	at := make(map[Key]int)
+	var groups []group
+	for i := range msgs {
+		m := &msgs[i]
+		if err := m.Check(); err != nil {
+			return nil, err
+		}
+		if m.Seq != 0 {
+			return nil, m.fault("seq", fmt.Sprintf("is %d before the insert; leave it 0, the insert assigns it", m.Seq))
+		}
+		if ids[m.ID] {
+			return nil, fmt.Errorf("outbox: insert message %s: %w", m.ID, ErrDuplicate)
+		}
+		ids[m.ID] = true
+		if m.Unordered {
+			continue
+		}
+		g, ok := at[m.Key()]
+		if !ok {
+			g = len(groups)
+			at[m.Key()] = g
+			groups = append(groups, group{key: m.Key()})
+		}
+		groups[g].members = append(groups[g].members, i)
+	}
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(a.key.Tenant, b.key.Tenant),
+			cmp.Compare(a.key.AggregateType, b.key.AggregateType),
+			cmp.Compare(a.key.AggregateID, b.key.AggregateID))
+	})
+	return groups, nil
+}
+
+func encodeHeaders(h map[string]string) (string, error) {
+	if len(h) == 0 {
+		return "{}", nil
+	}
+	b, err := json.Marshal(h)
+	return string(b), err
+}
+
+func decodeHeaders(text string) (map[string]string, error) {
+	if text == "{}" {
+		return nil, nil
+	}
+	var h map[string]string
+	err := json.Unmarshal([]byte(text), &h)
+	return h, err
+}

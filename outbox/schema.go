@@ -1,0 +1,94 @@
+package outbox
+
+// State is where a row stands, as stored in column state.
+type State int
+
+// The states of a row. Only pending and claimed rows wait for a relay.
+const (
+	Pending   State = 0 // waits until its next_at
+	Claimed   State = 1 // a relay has it until its next_at, the end of the lease
+	Delivered State = 2 // the destination acknowledged it; kept until pruned
+	Dead      State = 3 // set aside after too many refusals; kept until a person acts
+)
+
+// SQLiteSchema creates the tables outbox and aggregate_head and their indexes
+// in SQLite; it may run again on a database that has them. Times are integers:
+// microseconds since 1970 in UTC.
+//
+// id, aggregatetype, aggregateid, type and payload carry the names that
+// Debezium's outbox router reads by default. next_at is the next try of a
+// pending row and the end of the lease of a claimed one, so that one index
+// finds both kinds of due row. claim_epoch grows with every claim of the row and
+// is never reset; a mark must name it. The id alone is the primary key, without
+// the tenant, because consumers and brokers drop repeats by the id alone.
+//
+// Every index but the primary key is partial: what is delivered costs a claim
+// nothing.
+const SQLiteSchema = `
+create table if not exists outbox (
+  id            text    not null primary key,
+  tenant        integer not null,
+  aggregatetype text    not null,
+  aggregateid   text    not null,
+  type          text    not null,
+  payload       blob    not null,
+  contenttype   text    not null default '',
+  headers       text    not null default '{}',
+  seq           integer not null default 0,
+  state         integer not null default 0,
+  attempts      integer not null default 0,
+  next_at       integer not null,
+  claim_epoch   integer not null default 0,
+  claimed_by    text,
+  created_at    integer not null,
+  delivered_at  integer,
+  last_error    text
+) strict;
+create index if not exists outbox_due on outbox (tenant, next_at) where state < 2;
+create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, seq) where state < 2 and seq > 0;
+create index if not exists outbox_delivered on outbox (delivered_at) where state = 2;
+create index if not exists outbox_dead on outbox (tenant, id) where state = 3;
+create table if not exists aggregate_head (
+  tenant        integer not null,
+  aggregatetype text    not null,
+  aggregateid   text    not null,
+  seq           integer not null,
+  primary key (tenant, aggregatetype, aggregateid)
+) strict, without rowid;
+`
+
+// PostgresSchema creates the same tables, columns and indexes in PostgreSQL; it
+// may run again on a database that has them. The table is vacuumed early,
+// because every row is updated twice and then deleted.
+const PostgresSchema = `
+create table if not exists outbox (
+  id            uuid        not null primary key,
+  tenant        bigint      not null,
+  aggregatetype text        not null,
+  aggregateid   text        not null,
+  type          text        not null,
+  payload       bytea       not null,
+  contenttype   text        not null default '',
+  headers       jsonb       not null default '{}',
+  seq           bigint      not null default 0,
+  state         smallint    not null default 0,
+  attempts      integer     not null default 0,
+  next_at       timestamptz not null,
+  claim_epoch   bigint      not null default 0,
+  claimed_by    text,
+  created_at    timestamptz not null,
+  delivered_at  timestamptz,
+  last_error    text
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
+create index if not exists outbox_due on outbox (tenant, next_at) where state < 2;
+create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, seq) where state < 2 and seq > 0;
+create index if not exists outbox_delivered on outbox (delivered_at) where state = 2;
+create index if not exists outbox_dead on outbox (tenant, id) where state = 3;
+create table if not exists aggregate_head (
+  tenant        bigint not null,
+  aggregatetype text   not null,
+  aggregateid   text   not null,
+  seq           bigint not null,
+  primary key (tenant, aggregatetype, aggregateid)
+) with (fillfactor = 70);
+`

@@ -1,0 +1,44 @@
+package outbox_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ringiflow/ringi/outbox"
+)
+
+// columns returns the column names of a table in a schema.
+func columns(schema, table string) []string {
+	_, rest, _ := strings.Cut(schema, "create table if not exists "+table+" (")
+	body, _, _ := strings.Cut(rest, "\n)")
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^  (\w+) +(text|blob|integer|bigint|uuid|bytea|jsonb|smallint|timestamptz)\b`).FindAllStringSubmatch(body, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestBothDialectsHaveTheSameColumnsAndIndexes(t *testing.T) {
+	for _, table := range []string{"outbox", "aggregate_head"} {
+		lite, pg := columns(outbox.SQLiteSchema, table), columns(outbox.PostgresSchema, table)
+		if len(lite) == 0 || !slices.Equal(lite, pg) {
+			t.Errorf("%s: SQLite has %v, PostgreSQL %v", table, lite, pg)
+		}
+	}
+	indexes := regexp.MustCompile(`create (unique )?index [^;]+;`)
+	lite, pg := indexes.FindAllString(outbox.SQLiteSchema, -1), indexes.FindAllString(outbox.PostgresSchema, -1)
+	if len(lite) == 0 || !slices.Equal(lite, pg) {
+		t.Errorf("indexes: SQLite has %q, PostgreSQL %q", lite, pg)
+	}
+}
+
+func TestDebeziumFindsItsColumns(t *testing.T) { // O2
+	got := columns(outbox.SQLiteSchema, "outbox")
+	for _, want := range []string{"id", "aggregatetype", "aggregateid", "type", "payload"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no column %s in %v", want, got)
+		}
+	}
+}
