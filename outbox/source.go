@@ -1,0 +1,129 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Source is where a relay takes messages from. Memory is its reference, SQLite
+// its first database. Any number of goroutines may call one.
+//
+// Time is passed in, so that a simulator can own it; a source reads no clock.
+type Source interface {
+	// Claim takes the next messages that are due and nobody else's, counts an
+	// attempt for each, raises its epoch and leases it to c.By until
+	// c.Now + c.Lease. Counting here and not at the mark means that a message
+	// whose publishing kills the process runs out of attempts all the same.
+	//
+	// An ordered message is claimed only together with every earlier
+	// undelivered one of its key, and follows them in the batch. Tenants take
+	// turns, one message each. A message whose last claim ended without a mark
+	// may be what killed a relay: it is claimed alone, so that it can spend no
+	// attempt but its own.
+	Claim(ctx context.Context, c Claim) (Batch, error)
+
+	// Mark settles claimed messages at a time, all in one transaction, and
+	// returns how many marks applied. A mark applies only while its epoch is
+	// still the row's and the row is still claimed; otherwise it changes
+	// nothing, which is what happens to a relay that slept past its lease and
+	// to a mark that is repeated.
+	Mark(ctx context.Context, at time.Time, marks []Mark) (int, error)
+
+	// Prune deletes at most limit messages that were delivered before a time
+	// and returns how many. Nothing else is ever deleted.
+	Prune(ctx context.Context, before time.Time, limit int) (int, error)
+
+	// Stats counts what waits. It reads every undelivered row's index entry.
+	Stats(ctx context.Context) (Stats, error)
+}
+
+// Claim says who claims, when, for how long and how much.
+type Claim struct {
+	// By names the relay, for people who look at the table. It fences nothing;
+	// the epoch does.
+	By string
+
+	// Now is the time of the claim.
+	Now time.Time
+
+	// Lease is how long the messages stay with the claimer unless marked.
+	Lease time.Duration
+
+	// Limit is the most messages, at least 1; Bytes is the most payload bytes,
+	// 0 for no limit. The first message is taken whatever its size.
+	Limit int
+	Bytes int
+}
+
+// check refuses a claim that could never take anything.
+func (c *Claim) check() error {
+	if c.Limit < 1 || c.Lease <= 0 {
+		return fmt.Errorf("outbox: claim of %d messages for %s: ask for at least one, for longer than nothing", c.Limit, c.Lease)
+	}
+	return nil
+}
+
+// Batch is the answer to a claim.
+type Batch struct {
+	// Messages are the claimed messages; those of one key in their order.
+	Messages []ClaimedMessage
+
+	// More says that something due may have been left behind, so that it is
+	// worth claiming again at once, also when Messages is empty.
+	More bool
+}
+
+// ClaimedMessage is a message in the hands of a relay.
+type ClaimedMessage struct {
+	Message
+
+	// Attempt counts claims that were not given back, this one included, from 1.
+	Attempt int
+
+	// Epoch is the number of this claim of this message; every mark names it.
+	Epoch int64
+}
+
+// Outcome is what became of a claimed message.
+type Outcome int
+
+// The outcomes of a claimed message.
+const (
+	// MarkDelivered: the destination acknowledged it.
+	MarkDelivered Outcome = iota
+	// MarkFailed: refused; to be tried again at NextAt. The attempt counts.
+	MarkFailed
+	// MarkDead: refused for the last time; set aside with its error.
+	MarkDead
+	// MarkReleased: not tried, or the destination was down; due again at NextAt.
+	// The attempt that the claim counted is given back.
+	MarkReleased
+)
+
+// Mark settles one claimed message.
+type Mark struct {
+	ID      string
+	Epoch   int64
+	Outcome Outcome
+
+	// NextAt is when a failed or released message is due again.
+	NextAt time.Time
+
+	// Error says why a message failed, died or was released; empty keeps what
+	// was there. A delivery clears it.
+	Error string
+}
+
+// Stats counts the messages of a source, of all tenants.
+type Stats struct {
+	// Pending and Claimed are undelivered; Dead were set aside.
+	Pending, Claimed, Dead int64
+
+	// Failing are the pending ones with a spent attempt: with a policy that
+	// blocks, the keys that stand still are among them.
+	Failing int64
+
+	// Oldest is when the oldest undelivered message was written; zero if there is none.
+	Oldest time.Time
+}
