@@ -1,0 +1,534 @@
+package workflow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"github.com/cockroachdb/apd/v3"
+)
+
+// A function is one function or operator of the language: how it may be
+// called, what it answers, and how it is computed. All are pure.
+type function struct {
+	name   string
+	params []kind // kindAny takes everything
+	result kind
+	eval   func(args []ref.Val) ref.Val
+}
+
+// library returns the functions. One name may have several forms, which differ
+// in the kinds of their parameters. Operators that take and give more than
+// fixed kinds (== ?: && || in [] and the operators of times) are the checker's.
+func library() []function {
+	return slices.Concat(operatorsLibrary(), numbersLibrary(), textLibrary(), timeLibrary())
+}
+
+func operatorsLibrary() []function {
+	n, s, t, d, l, b := kindNumber, kindString, kindTime, kindDuration, kindList, kindBool
+	out := []function{
+		{"!_", []kind{b}, b, not},
+		{"-_", []kind{n}, n, negate},
+		{"-_", []kind{d}, d, negate},
+		{"_%_", []kind{n, n}, n, binary('%')},
+		{"_*_", []kind{n, n}, n, binary('*')},
+		{"_/_", []kind{n, n}, n, binary('/')},
+		{"_-_", []kind{n, n}, n, binary('-')},
+		{"_-_", []kind{t, t}, d, binary('-')},
+		{"_-_", []kind{t, d}, t, binary('-')},
+		{"_-_", []kind{d, d}, d, binary('-')},
+		{"_+_", []kind{n, n}, n, binary('+')},
+		{"_+_", []kind{s, s}, s, binary('+')},
+		{"_+_", []kind{l, l}, l, binary('+')},
+		{"_+_", []kind{t, d}, t, binary('+')},
+		{"_+_", []kind{d, t}, t, binary('+')},
+		{"_+_", []kind{d, d}, d, binary('+')},
+	}
+	for _, op := range [...]struct {
+		name  string
+		holds func(int) bool
+	}{
+		{operators.Less, func(c int) bool { return c < 0 }},
+		{operators.LessEquals, func(c int) bool { return c <= 0 }},
+		{operators.Greater, func(c int) bool { return c > 0 }},
+		{operators.GreaterEquals, func(c int) bool { return c >= 0 }},
+	} {
+		for _, k := range []kind{n, s, t, d} {
+			out = append(out, function{op.name, []kind{k, k}, b, compare(op.holds)})
+		}
+	}
+	return out
+}
+
+func numbersLibrary() []function {
+	n, s, l := kindNumber, kindString, kindList
+	return []function{
+		{"size", []kind{s}, n, size},
+		{"size", []kind{l}, n, size},
+		{"size", []kind{kindObject}, n, size},
+		{"num", []kind{n}, n, toNumber},
+		{"num", []kind{s}, n, toNumber},
+		{"sum", []kind{l}, n, sum},
+		{"min", []kind{l}, n, extreme(-1)},
+		{"min", []kind{n, n}, n, extreme(-1)},
+		{"max", []kind{l}, n, extreme(1)},
+		{"max", []kind{n, n}, n, extreme(1)},
+		{"abs", []kind{n}, n, absolute},
+		{"round", []kind{n}, n, rounding(apd.RoundHalfUp)},
+		{"round", []kind{n, n}, n, rounding(apd.RoundHalfUp)},
+		{"floor", []kind{n}, n, rounding(apd.RoundFloor)},
+		{"ceil", []kind{n}, n, rounding(apd.RoundCeiling)},
+	}
+}
+
+func textLibrary() []function {
+	s, n, l, b := kindString, kindNumber, kindList, kindBool
+	return []function{
+		{"string", []kind{s}, s, toText},
+		{"string", []kind{n}, s, toText},
+		{"string", []kind{b}, s, toText},
+		{"string", []kind{kindTime}, s, toText},
+		{"string", []kind{kindDuration}, s, toText},
+		{"json", []kind{kindAny}, s, toJSON},
+		{"contains", []kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.Contains(a[0], a[1])) })},
+		{"startsWith", []kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.HasPrefix(a[0], a[1])) })},
+		{"endsWith", []kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.HasSuffix(a[0], a[1])) })},
+		{"matches", []kind{s, s}, b, texts(matches)},
+		{"lowerAscii", []kind{s}, s, texts(func(a []string) ref.Val { return types.String(ascii(a[0], 'A', 'Z')) })},
+		{"upperAscii", []kind{s}, s, texts(func(a []string) ref.Val { return types.String(ascii(a[0], 'a', 'z')) })},
+		{"trim", []kind{s}, s, texts(func(a []string) ref.Val { return types.String(strings.TrimSpace(a[0])) })},
+		{"replace", []kind{s, s, s}, s, texts(replace)},
+		{"split", []kind{s, s}, l, texts(split)},
+		{"join", []kind{l}, s, join1},
+		{"join", []kind{l, s}, s, join1},
+		{"url_escape", []kind{s}, s, texts(func(a []string) ref.Val { return types.String(urlEscape(a[0])) })},
+		{"sha256", []kind{s}, s, texts(func(a []string) ref.Val {
+			h := sha256.Sum256([]byte(a[0]))
+			return types.String(hex.EncodeToString(h[:]))
+		})},
+	}
+}
+
+func timeLibrary() []function {
+	n, s, t, d := kindNumber, kindString, kindTime, kindDuration
+	field := func(name string, get func(time.Time) int) function {
+		return function{name, []kind{t}, n, func(args []ref.Val) ref.Val {
+			at, ok := args[0].(types.Timestamp)
+			if !ok {
+				return mismatch(name, args)
+			}
+			return numOf(int64(get(at.Time.UTC())))
+		}}
+	}
+	return []function{
+		{"timestamp", []kind{s}, t, toTime},
+		{"timestamp", []kind{t}, t, toTime},
+		{"duration", []kind{s}, d, toDuration},
+		{"duration", []kind{d}, d, toDuration},
+		field("getFullYear", time.Time.Year),
+		field("getMonth", func(t time.Time) int { return int(t.Month()) - 1 }),
+		field("getDate", time.Time.Day),
+		field("getDayOfWeek", func(t time.Time) int { return int(t.Weekday()) }),
+		field("getHours", time.Time.Hour),
+		field("getMinutes", time.Time.Minute),
+		field("getSeconds", time.Time.Second),
+		{"seconds", []kind{d}, n, seconds},
+	}
+}
+
+// mismatch is what a function answers when values of unknown type turn out to
+// be of the wrong one.
+func mismatch(name string, args []ref.Val) ref.Val {
+	kinds := make([]string, len(args))
+	for i, a := range args {
+		kinds[i] = kindOf(a).words()
+	}
+	return fail("%s cannot take %s", spoken(name), strings.Join(kinds, " and "))
+}
+
+// kindOf is the type of a value at run time, without its parts.
+func kindOf(v ref.Val) *typ {
+	switch v.(type) {
+	case *numVal:
+		return numberTyp()
+	case types.String:
+		return textTyp()
+	case types.Bool:
+		return boolTyp()
+	case types.Null:
+		return &typ{kind: kindNull}
+	case types.Timestamp:
+		return timeTyp()
+	case types.Duration:
+		return &typ{kind: kindDuration}
+	case *types.Optional:
+		return optionalTyp(anyTyp())
+	case traits.Mapper:
+		return openTyp()
+	case traits.Lister:
+		return listTyp(anyTyp())
+	}
+	return anyTyp()
+}
+
+// spoken turns the internal name of an operator into what stands in the text.
+func spoken(name string) string {
+	if trimmed := strings.Trim(name, "_"); trimmed != "" && trimmed != name {
+		return trimmed
+	}
+	if name == operators.In {
+		return "in"
+	}
+	return name + "()"
+}
+
+func not(args []ref.Val) ref.Val {
+	b, ok := args[0].(types.Bool)
+	if !ok {
+		return mismatch("!_", args)
+	}
+	return !b
+}
+
+func negate(args []ref.Val) ref.Val {
+	switch x := args[0].(type) {
+	case *numVal:
+		out := newNum(&x.d)
+		if !out.d.IsZero() {
+			out.d.Negative = !out.d.Negative
+		}
+		return out
+	case types.Duration:
+		return x.Negate()
+	}
+	return mismatch("-_", args)
+}
+
+// binary is an arithmetic operator. Numbers are exact; text and lists can be
+// added; times and durations follow CEL.
+func binary(op byte) func([]ref.Val) ref.Val {
+	name := "_" + string(op) + "_"
+	return func(args []ref.Val) ref.Val {
+		x, y := args[0], args[1]
+		if a, ok := x.(*numVal); ok {
+			b, ok := y.(*numVal)
+			if !ok {
+				return mismatch(name, args)
+			}
+			d, err := calculate(op, &a.d, &b.d)
+			if err != nil {
+				return fail("%s %c %s: %v", a.text(), op, b.text(), err)
+			}
+			return newNum(d)
+		}
+		if kindOf(x).kind == kindOf(y).kind || isTime(x) && isTime(y) {
+			switch a := x.(type) {
+			case traits.Adder:
+				if op == '+' {
+					return a.Add(y)
+				}
+			}
+			if s, ok := x.(traits.Subtractor); ok && op == '-' {
+				return s.Subtract(y)
+			}
+		}
+		return mismatch(name, args)
+	}
+}
+
+func isTime(v ref.Val) bool {
+	k := kindOf(v).kind
+	return k == kindTime || k == kindDuration
+}
+
+func compare(holds func(int) bool) func([]ref.Val) ref.Val {
+	return func(args []ref.Val) ref.Val {
+		switch x := args[0].(type) {
+		case *numVal:
+			if y, ok := args[1].(*numVal); ok {
+				return types.Bool(holds(x.d.Cmp(&y.d)))
+			}
+		case types.String, types.Timestamp, types.Duration:
+			if c, ok := x.(traits.Comparer).Compare(args[1]).(types.Int); ok {
+				return types.Bool(holds(int(c)))
+			}
+		}
+		return fail("%s and %s cannot be compared", kindOf(args[0]).words(), kindOf(args[1]).words())
+	}
+}
+
+func size(args []ref.Val) ref.Val {
+	switch x := args[0].(type) {
+	case types.String:
+		return numOf(int64(utf8.RuneCountInString(string(x))))
+	case traits.Sizer:
+		return numOf(int64(x.Size().(types.Int)))
+	}
+	return mismatch("size", args)
+}
+
+func toNumber(args []ref.Val) ref.Val {
+	switch x := args[0].(type) {
+	case *numVal:
+		return x
+	case types.String:
+		v, err := readJSON(string(x))
+		n, ok := v.(number)
+		if err != nil || !ok {
+			return fail("%q is not a number", shorten(string(x)))
+		}
+		return wrap(n, nil)
+	}
+	return mismatch("num", args)
+}
+
+// numbers reads the arguments, or the one list among them, as numbers.
+func numbers(name string, args []ref.Val) ([]*numVal, ref.Val) {
+	if l, ok := args[0].(traits.Lister); ok && len(args) == 1 {
+		args = make([]ref.Val, 0, int(l.Size().(types.Int)))
+		for i := range l.Size().(types.Int) {
+			args = append(args, l.Get(i))
+		}
+	}
+	out := make([]*numVal, len(args))
+	for i, a := range args {
+		n, ok := a.(*numVal)
+		if !ok {
+			return nil, fail("%s needs numbers, and found %s", spoken(name), kindOf(a).words())
+		}
+		out[i] = n
+	}
+	return out, nil
+}
+
+func sum(args []ref.Val) ref.Val {
+	list, bad := numbers("sum", args)
+	if bad != nil {
+		return bad
+	}
+	total := new(apd.Decimal)
+	for _, n := range list {
+		var err error
+		if total, err = calculate('+', total, &n.d); err != nil {
+			return fail("sum(): %v", err)
+		}
+	}
+	return newNum(total)
+}
+
+// extreme is min (sign -1) or max (sign 1).
+func extreme(sign int) func([]ref.Val) ref.Val {
+	name := "min"
+	if sign > 0 {
+		name = "max"
+	}
+	return func(args []ref.Val) ref.Val {
+		list, bad := numbers(name, args)
+		if bad != nil {
+			return bad
+		}
+		if len(list) == 0 {
+			return fail("%s() of an empty list", name)
+		}
+		best := list[0]
+		for _, n := range list[1:] {
+			if n.d.Cmp(&best.d)*sign > 0 {
+				best = n
+			}
+		}
+		return best
+	}
+}
+
+func absolute(args []ref.Val) ref.Val {
+	n, ok := args[0].(*numVal)
+	if !ok {
+		return mismatch("abs", args)
+	}
+	out := newNum(&n.d)
+	out.d.Negative = false
+	return out
+}
+
+func rounding(mode apd.Rounder) func([]ref.Val) ref.Val {
+	return func(args []ref.Val) ref.Val {
+		list, bad := numbers("round", args)
+		if bad != nil {
+			return bad
+		}
+		places := int64(0)
+		if len(list) == 2 {
+			p, whole := list[1].index()
+			if !whole || p > -minExponent || p < -maxExponent {
+				return fail("cannot round to %s places", list[1].text())
+			}
+			places = p
+		}
+		d, err := roundTo(&list[0].d, int32(places), mode)
+		if err != nil {
+			return fail("round(): %v", err)
+		}
+		return newNum(d)
+	}
+}
+
+func toText(args []ref.Val) ref.Val {
+	switch args[0].(type) {
+	case types.String, *numVal, types.Bool, types.Timestamp, types.Duration:
+		s, err := textOf(args[0])
+		if err != nil {
+			return fail("%v", err)
+		}
+		return types.String(s)
+	}
+	return mismatch("string", args)
+}
+
+func toJSON(args []ref.Val) ref.Val {
+	b, err := appendValue(nil, args[0])
+	if err != nil {
+		return fail("json(): %v", err)
+	}
+	return types.String(b)
+}
+
+// texts is a function of texts alone.
+func texts(f func([]string) ref.Val) func([]ref.Val) ref.Val {
+	return func(args []ref.Val) ref.Val {
+		list := make([]string, len(args))
+		for i, a := range args {
+			s, ok := a.(types.String)
+			if !ok {
+				return fail("expected text, and found %s", kindOf(a).words())
+			}
+			list[i] = string(s)
+		}
+		return f(list)
+	}
+}
+
+func matches(a []string) ref.Val {
+	re, err := regexp.Compile(a[1])
+	if err != nil {
+		return fail("%q is not a pattern: %v", shorten(a[1]), err)
+	}
+	return types.Bool(re.MatchString(a[0]))
+}
+
+// ascii turns the letters from first to last into the other case.
+func ascii(s string, first, last byte) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= first && c <= last {
+			b[i] = c ^ 0x20
+		}
+	}
+	return string(b)
+}
+
+// maxText bounds what replace and join may build, 1 MiB: more than any payload
+// may hold, and less than a small expression could otherwise ask for.
+const maxText = 1 << 20
+
+func replace(a []string) ref.Val {
+	if n := strings.Count(a[0], a[1]); n*len(a[2])+len(a[0]) > maxText {
+		return fail("replace() would make a text above 1 MiB")
+	}
+	return types.String(strings.ReplaceAll(a[0], a[1], a[2]))
+}
+
+func split(a []string) ref.Val {
+	parts := strings.Split(a[0], a[1])
+	out := make([]any, len(parts))
+	for i, p := range parts {
+		out[i] = p
+	}
+	return &listVal{elems: out}
+}
+
+func join1(args []ref.Val) ref.Val {
+	l, ok := args[0].(traits.Lister)
+	if !ok {
+		return mismatch("join", args)
+	}
+	var separator types.String
+	if len(args) == 2 {
+		if separator, ok = args[1].(types.String); !ok {
+			return mismatch("join", args)
+		}
+	}
+	var b strings.Builder
+	for i := range l.Size().(types.Int) {
+		s, ok := l.Get(i).(types.String)
+		if !ok {
+			return fail("join() needs a list of text, and found %s", kindOf(l.Get(i)).words())
+		}
+		if i > 0 {
+			b.WriteString(string(separator))
+		}
+		if b.WriteString(string(s)); b.Len() > maxText {
+			return fail("join() would make a text above 1 MiB")
+		}
+	}
+	return types.String(b.String())
+}
+
+// urlEscape escapes all but the unreserved characters of RFC 3986, so that the
+// result may stand anywhere in a URL.
+func urlEscape(s string) string {
+	const hexDigits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~", c) >= 0:
+			b.WriteByte(c)
+		default:
+			b.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&15]})
+		}
+	}
+	return b.String()
+}
+
+func toTime(args []ref.Val) ref.Val {
+	switch x := args[0].(type) {
+	case types.Timestamp:
+		return x
+	case types.String:
+		t, err := time.Parse(time.RFC3339Nano, string(x))
+		if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
+			return fail("%q is not an instant such as 2026-01-31T09:00:00Z", shorten(string(x)))
+		}
+		return types.Timestamp{Time: t.UTC()}
+	}
+	return mismatch("timestamp", args)
+}
+
+func toDuration(args []ref.Val) ref.Val {
+	switch x := args[0].(type) {
+	case types.Duration:
+		return x
+	case types.String:
+		d, err := time.ParseDuration(string(x))
+		if err != nil {
+			return fail("%q is not a duration such as 36h or 90s", shorten(string(x)))
+		}
+		return types.Duration{Duration: d}
+	}
+	return mismatch("duration", args)
+}
+
+func seconds(args []ref.Val) ref.Val {
+	d, ok := args[0].(types.Duration)
+	if !ok {
+		return mismatch("seconds", args)
+	}
+	return newNum(apd.New(int64(d.Duration), -9))
+}

@@ -1,0 +1,392 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// checker finds the type of an expression and everything that is wrong with
+// it. On the way it makes the tree ready for the evaluator: numerals become
+// exact numbers, and positions in lists become what CEL expects.
+//
+// CEL's own checker is not used: its types are nominal, where JSON's are
+// structural, and its messages speak of overloads.
+type checker struct {
+	text     string
+	base     int            // where the expression stands in the text that was given
+	offsets  []int          // byte offset of each character; nil when they agree
+	numerals map[int]string // by byte offset
+	info     *ast.SourceInfo
+	make     ast.ExprFactory
+	r        *roots
+	library  map[string][]function
+
+	locals   []local        // variables of macros, innermost last
+	present  map[string]int // paths that a has() in front has shown to be there
+	problems []exprProblem
+}
+
+// A local is a variable that a macro such as map() introduces.
+type local struct {
+	name string
+	typ  *typ
+}
+
+// report adds a problem at a node, once.
+func (c *checker) report(e ast.Expr, kind, suggestion, format string, args ...any) {
+	p := exprProblem{offset: c.base + c.start(e), kind: kind, message: fmt.Sprintf(format, args...), suggestion: suggestion}
+	if !slices.Contains(c.problems, p) {
+		c.problems = append(c.problems, p)
+	}
+}
+
+// start is the byte offset of the first character of a node.
+func (c *checker) start(e ast.Expr) int {
+	first := -1
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(part ast.Expr) {
+		if r, ok := c.info.GetOffsetRange(part.ID()); ok && (first < 0 || int(r.Start) < first) {
+			first = int(r.Start)
+		}
+	}))
+	return c.byteOffset(max(first, 0))
+}
+
+func (c *checker) byteOffset(char int) int {
+	if c.offsets == nil {
+		return min(char, len(c.text))
+	}
+	if char < len(c.offsets) {
+		return c.offsets[char]
+	}
+	return len(c.text)
+}
+
+// infer returns the type of a node.
+func (c *checker) infer(e ast.Expr) *typ {
+	switch e.Kind() {
+	case ast.LiteralKind:
+		return c.literal(e)
+	case ast.IdentKind:
+		return c.ident(e)
+	case ast.SelectKind:
+		s := e.AsSelect()
+		if s.IsTestOnly() {
+			c.member(e, s.Operand(), s.FieldName(), true)
+			return boolTyp()
+		}
+		return c.member(e, s.Operand(), s.FieldName(), false)
+	case ast.CallKind:
+		return c.call(e)
+	case ast.ListKind:
+		return c.list(e)
+	case ast.MapKind:
+		return c.mapLiteral(e)
+	case ast.ComprehensionKind:
+		return c.comprehension(e)
+	case ast.StructKind:
+		c.report(e, problemSyntax, `{"name": value}`, "an object is written with its keys in quotes and without a type name")
+	}
+	return anyTyp()
+}
+
+func (c *checker) literal(e ast.Expr) *typ {
+	switch v := e.AsLiteral().(type) {
+	case types.String:
+		return textTyp()
+	case types.Bool:
+		return boolTyp()
+	case types.Null:
+		return &typ{kind: kindNull}
+	case *numVal:
+		return numberTyp()
+	case types.Int:
+		return c.numeral(e, int64(v), v < 0)
+	case types.Double:
+		return c.numeral(e, 0, v < 0)
+	case types.Uint:
+		c.report(e, problemSyntax, "leave out the u", "there is one kind of number; it has no suffix")
+		return numberTyp()
+	}
+	c.report(e, problemSyntax, "write it as text, without the b", "bytes are not a JSON value")
+	return anyTyp()
+}
+
+// numeral makes the node an exact number. A numeral without a place in the
+// text was made by a macro and is what it says.
+func (c *checker) numeral(e ast.Expr, made int64, negative bool) *typ {
+	place, ok := c.info.GetOffsetRange(e.ID())
+	if !ok || place.Start == place.Stop {
+		e.SetKindCase(c.make.NewLiteral(e.ID(), numOf(made)))
+		return numberTyp()
+	}
+	at := c.byteOffset(int(place.Start))
+	for at < len(c.text) && c.numerals[at] == "" { // the place of -5 is that of its sign
+		at++
+	}
+	n, err := readNumeral(c.numerals[at], negative)
+	if err != nil {
+		c.report(e, problemNumber, "", "the number %s %v", shorten(c.numerals[at]), err)
+		n = "0"
+	}
+	e.SetKindCase(c.make.NewLiteral(e.ID(), wrap(n, nil)))
+	return numberTyp()
+}
+
+func (c *checker) ident(e ast.Expr) *typ {
+	name := e.AsIdent()
+	for i := len(c.locals) - 1; i >= 0; i-- {
+		if c.locals[i].name == name {
+			return c.locals[i].typ
+		}
+	}
+	t, found := c.r.root(name)
+	if !found {
+		c.unknownRoot(e, name)
+		return anyTyp()
+	}
+	if name == "steps" {
+		c.report(e, problemType, "steps.<id>.output", "steps is not a value; name one of its steps")
+	}
+	return t
+}
+
+func (c *checker) unknownRoot(e ast.Expr, name string) {
+	names := c.r.names()
+	for _, l := range c.locals {
+		if !strings.HasPrefix(l.name, "@") && !strings.HasPrefix(l.name, "#") {
+			names = append(names, l.name)
+		}
+	}
+	if close := nearest(name, names); close != "" {
+		c.report(e, problemUnknownRoot, close, "%s does not exist here; did you mean %s?", name, close)
+		return
+	}
+	if t := orAny(c.r.input); t.kind == kindObject {
+		if _, found := t.fields[name]; found {
+			c.report(e, problemUnknownRoot, "input."+name, "%s does not exist here; did you mean input.%s?", name, name)
+			return
+		}
+	}
+	c.report(e, problemUnknownRoot, "", "%s does not exist here; there is %s", name, strings.Join(c.r.names(), ", "))
+}
+
+// steps reports whether the node is the root steps, and step names the step
+// when the node is steps.<id>.
+func (c *checker) steps(e ast.Expr) bool {
+	if e.Kind() != ast.IdentKind || e.AsIdent() != "steps" || c.r.startOnly {
+		return false
+	}
+	return !slices.ContainsFunc(c.locals, func(l local) bool { return l.name == "steps" })
+}
+
+func (c *checker) step(e ast.Expr) (string, bool) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		s := e.AsSelect()
+		return s.FieldName(), !s.IsTestOnly() && c.steps(s.Operand())
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.FunctionName() == operators.Index && len(call.Args()) == 2 && c.steps(call.Args()[0]) {
+			return literalText(call.Args()[1])
+		}
+	}
+	return "", false
+}
+
+func literalText(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().(types.String)
+	return string(s), ok
+}
+
+// member is operand.name, or has(operand.name) when test is set.
+func (c *checker) member(e, operand ast.Expr, name string, test bool) *typ {
+	if c.steps(operand) {
+		if !test {
+			c.report(e, problemType, fmt.Sprintf("steps.%s.output", name), "a step is not a value; name its output, outcome, attempts or error")
+		}
+		return c.stepTyp(e, name)
+	}
+	var t *typ
+	if id, ok := c.step(operand); ok {
+		t = c.stepTyp(operand, id)
+	} else {
+		t = c.infer(operand)
+	}
+	if t.kind == kindOptional {
+		return optionalTyp(c.field(e, operand, t.of, name, true))
+	}
+	return c.field(e, operand, t, name, test)
+}
+
+// stepTyp is the type of steps.<id>, or any when there is no such step.
+func (c *checker) stepTyp(e ast.Expr, id string) *typ {
+	s, found := c.r.steps[id]
+	if !found {
+		names := make([]string, 0, len(c.r.steps))
+		for name := range c.r.steps {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		if close := nearest(id, names); close != "" {
+			c.report(e, problemUnknownStep, "steps."+close, "there is no step %q; did you mean %q?", id, close)
+		} else {
+			c.report(e, problemUnknownStep, "", "there is no step %q", id)
+		}
+		return anyTyp()
+	}
+	if s.later {
+		c.report(e, problemLaterStep, "", "step %q has not run when this is evaluated", id)
+		return anyTyp()
+	}
+	return s.object()
+}
+
+// field is the type of a field of t; optional ones must have been tested
+// unless present says that this very access is the test.
+func (c *checker) field(e, operand ast.Expr, t *typ, name string, present bool) *typ {
+	if t.unknown() {
+		return anyTyp()
+	}
+	if t.kind != kindObject {
+		c.report(e, problemType, "", "%s is %s and has no field %q", c.show(operand), t.words(), name)
+		return anyTyp()
+	}
+	f, found := t.fields[name]
+	if !found {
+		if t.open {
+			return orAny(t.of)
+		}
+		c.unknownField(e, operand, t, name)
+		return anyTyp()
+	}
+	if f.optional && !present && c.present[path(e)] == 0 {
+		c.missing(e, operand, name)
+	}
+	return f.typ
+}
+
+func (c *checker) unknownField(e, operand ast.Expr, t *typ, name string) {
+	names := t.fieldNames()
+	object := c.show(operand)
+	switch close := nearest(name, names); {
+	case close != "":
+		c.report(e, problemUnknownField, object+"."+close, "%s has no field %q; did you mean %q?", object, name, close)
+	case len(names) == 0:
+		c.report(e, problemUnknownField, "", "%s has no field %q", object, name)
+	default:
+		c.report(e, problemUnknownField, "", "%s has no field %q; it has %s", object, name, strings.Join(names, ", "))
+	}
+}
+
+func (c *checker) missing(e, operand ast.Expr, name string) {
+	object := c.show(operand)
+	if id, ok := c.step(operand); ok {
+		c.report(e, problemMaybeNotRun, fmt.Sprintf("steps.%s.?output.orValue({})", id),
+			"step %q may not have run, and then it has no output; read it with .? and say what to take instead", id)
+		return
+	}
+	c.report(e, problemMaybeMissing, fmt.Sprintf("%s.?%s.orValue(...)", object, name),
+		"%s.%s is optional and may be missing; say what to take instead, or ask has(%s.%s) first", object, name, object, name)
+}
+
+// show writes a node as it stands in the expression, for messages.
+func (c *checker) show(e ast.Expr) string { return shorten(render(e)) }
+
+func (c *checker) list(e ast.Expr) *typ {
+	l := e.AsList()
+	of := &typ{kind: kindNever}
+	for i, elem := range l.Elements() {
+		t := c.infer(elem)
+		if l.IsOptional(int32(i)) && t.kind == kindOptional {
+			t = t.of
+		}
+		of = join(of, t)
+	}
+	return listTyp(of)
+}
+
+// mapLiteral also puts the call of objectFunction in the place of the literal.
+func (c *checker) mapLiteral(e ast.Expr) *typ {
+	out := &typ{kind: kindObject, fields: map[string]field{}}
+	var parts []ast.Expr
+	for _, entry := range e.AsMap().Entries() {
+		m := entry.AsMapEntry()
+		c.mapEntry(out, m)
+		parts = append(parts, m.Key(), m.Value(), c.make.NewLiteral(e.ID(), types.Bool(m.IsOptional())))
+	}
+	e.SetKindCase(c.make.NewCall(e.ID(), objectFunction, c.make.NewList(e.ID(), parts, nil)))
+	return out
+}
+
+func (c *checker) mapEntry(out *typ, m ast.MapEntry) {
+	t := c.infer(m.Value())
+	if m.IsOptional() {
+		if t.kind != kindOptional && !t.unknown() {
+			c.report(m.Value(), problemType, "", "%s is always there; leave out the ? before its key", c.show(m.Value()))
+		} else if t.kind == kindOptional {
+			t = t.of
+		}
+	}
+	key, fixed := literalText(m.Key())
+	switch kt := c.infer(m.Key()); {
+	case fixed:
+		if _, twice := out.fields[key]; twice {
+			c.report(m.Key(), problemSyntax, "", "key %q stands twice in one object", key)
+		}
+		out.fields[key] = field{typ: t, optional: m.IsOptional()}
+	case kt.kind == kindString || kt.unknown():
+		out.open, out.of = true, anyTyp()
+	default:
+		c.report(m.Key(), problemType, fmt.Sprintf("%q", c.show(m.Key())), "the keys of an object are text, and %s is %s", c.show(m.Key()), kt.words())
+	}
+}
+
+// comprehension is what a macro over a list or the keys of an object becomes.
+func (c *checker) comprehension(e ast.Expr) *typ {
+	f := e.AsComprehension()
+	elem := anyTyp()
+	switch over := c.infer(f.IterRange()); over.kind {
+	case kindList:
+		elem = orAny(over.of)
+	case kindObject:
+		elem = textTyp()
+	case kindAny, kindNever:
+	default:
+		c.report(f.IterRange(), problemType, "", "%s is %s; only the elements of a list or the keys of an object can be walked", c.show(f.IterRange()), over.words())
+	}
+	accu := c.infer(f.AccuInit())
+	depth := len(c.locals)
+	c.locals = append(c.locals, local{f.AccuVar(), accu}, local{f.IterVar(), elem})
+	hidden := c.hide(f.IterVar(), f.AccuVar())
+	c.infer(f.LoopCondition())
+	accu = join(accu, c.infer(f.LoopStep()))
+	c.locals[depth].typ = accu
+	c.locals = c.locals[:depth+1]
+	t := c.infer(f.Result())
+	c.locals = c.locals[:depth]
+	c.present = hidden
+	return t
+}
+
+// hide forgets what is known of outer variables of these names, and returns
+// what was known before.
+func (c *checker) hide(names ...string) map[string]int {
+	before := c.present
+	after := make(map[string]int, len(before))
+	for p, n := range before {
+		root, _, _ := strings.Cut(p, ".")
+		if !slices.Contains(names, root) {
+			after[p] = n
+		}
+	}
+	c.present = after
+	return before
+}

@@ -1,0 +1,315 @@
+package workflow
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common/types"
+)
+
+// A Value is a part of a definition that yields a JSON value for a run: a
+// constant, one expression, a text with expressions in it, or an object or list
+// of such. It is compiled and immutable; any number of goroutines may evaluate
+// it at once.
+type Value struct {
+	source   string
+	constant json.RawMessage // set exactly when nothing has to be computed
+	whole    *program        // the value is one expression
+	parts    []part          // the value is a text
+	keys     []string        // the value is an object; in canonical order
+	vals     []*Value        // members of the object, or elements of the list
+	list     bool
+}
+
+// A part of a text is either fixed or an expression.
+type part struct {
+	text string
+	expr *program
+}
+
+// Constant reports whether the value is the same in every run.
+func (v *Value) Constant() bool { return v.constant != nil }
+
+// Source returns the value as the definition has it: the text with its ${ },
+// or JSON for a constant, an object or a list.
+func (v *Value) Source() string { return v.source }
+
+// Eval returns what the value yields in env, as canonical JSON: compact, keys
+// in order, numbers exact and without exponent. One whole expression keeps its
+// type; a text with expressions is text. Eval only reads env and costs at most
+// 10,000 units of work per expression. The error is an *EvalError: a missing
+// field, a value of the wrong kind, a number that cannot be exact, too much
+// work. It never yields a silent null.
+func (v *Value) Eval(env *Env) (json.RawMessage, error) {
+	if v.constant != nil {
+		return slices.Clone(v.constant), nil
+	}
+	out, err := v.append(nil, &frame{env: env})
+	if err != nil {
+		return nil, err
+	}
+	if tooDeep(out) {
+		return nil, &EvalError{Expression: v.source, Message: "the value is nested deeper than 64"}
+	}
+	return out, nil
+}
+
+// Text returns what the value yields in env as a text: text as it is, numbers
+// in their shortest exact form, objects and lists as compact JSON. Null is an
+// error; all errors are *EvalError.
+func (v *Value) Text(env *Env) (string, error) {
+	f := &frame{env: env}
+	if v.whole != nil {
+		return v.whole.text1(f)
+	}
+	if v.constant == nil && v.keys == nil && !v.list {
+		return v.join(f)
+	}
+	out, err := v.Eval(env)
+	if err != nil {
+		return "", err
+	}
+	return jsonText(out, v.source)
+}
+
+func jsonText(doc json.RawMessage, source string) (string, error) {
+	tree, err := readJSON(string(doc))
+	if err != nil {
+		return "", &EvalError{Expression: source, Message: err.Error()}
+	}
+	switch x := tree.(type) {
+	case nil:
+		return "", &EvalError{Expression: source, Message: errNullText.Error()}
+	case string:
+		return x, nil
+	}
+	return string(doc), nil
+}
+
+func (v *Value) append(b []byte, f *frame) ([]byte, error) {
+	switch {
+	case v.constant != nil:
+		return append(b, v.constant...), nil
+	case v.whole != nil:
+		return v.whole.append(b, f)
+	case v.list:
+		return v.appendList(b, f)
+	case v.keys != nil:
+		return v.appendObject(b, f)
+	}
+	s, err := v.join(f)
+	if err != nil {
+		return nil, err
+	}
+	return appendString(b, s), nil
+}
+
+func (v *Value) appendList(b []byte, f *frame) ([]byte, error) {
+	var err error
+	b = append(b, '[')
+	for i, e := range v.vals {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = e.append(b, f); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func (v *Value) appendObject(b []byte, f *frame) ([]byte, error) {
+	var err error
+	b = append(b, '{')
+	for i, key := range v.keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, key), ':')
+		if b, err = v.vals[i].append(b, f); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// join evaluates the parts of a text.
+func (v *Value) join(f *frame) (string, error) {
+	var out strings.Builder
+	for _, p := range v.parts {
+		s := p.text
+		if p.expr != nil {
+			var err error
+			if s, err = p.expr.text1(f); err != nil {
+				return "", err
+			}
+		}
+		if out.Len()+len(s) > maxText {
+			return "", &EvalError{Expression: v.source, Message: "the text is longer than 1 MiB"}
+		}
+		out.WriteString(s)
+	}
+	return out.String(), nil
+}
+
+// append evaluates the expression and writes its value as JSON.
+func (p *program) append(b []byte, f *frame) ([]byte, error) {
+	v, err := p.eval(f)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = appendValue(b, v); err != nil {
+		return nil, &EvalError{Expression: p.text, Message: err.Error()}
+	}
+	return b, nil
+}
+
+// text1 evaluates the expression and returns its value as text.
+func (p *program) text1(f *frame) (string, error) {
+	v, err := p.eval(f)
+	if err != nil {
+		return "", err
+	}
+	s, err := textOf(v)
+	if err == nil {
+		err = cleanText(s)
+	}
+	if err != nil {
+		return "", &EvalError{Expression: p.text, Message: err.Error()}
+	}
+	return s, nil
+}
+
+var (
+	errNullText  = errors.New("null cannot stand in a text")
+	errDirtyText = errors.New("the text holds NUL or invalid UTF-8")
+)
+
+// cleanText refuses what Canonical would refuse in a document.
+func cleanText(s string) error {
+	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
+		return errDirtyText
+	}
+	return nil
+}
+
+// tooDeep reports whether a JSON text is nested deeper than documents may be.
+func tooDeep(doc []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxNesting {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// constValue is a value that is the same in every run. raw must be a document
+// that Canonical accepts; other bytes are kept as they are.
+func constValue(raw json.RawMessage) *Value {
+	c, err := Canonical(raw)
+	if err != nil {
+		c = slices.Clone(raw)
+	}
+	return &Value{source: string(c), constant: c}
+}
+
+// objectValue is an object of values under distinct keys, and its type.
+func objectValue(keys []string, vals []*Value, ts []*typ) (*Value, *typ) {
+	members := &object{keys: slices.Clone(keys), vals: make([]any, len(vals))}
+	t := &typ{kind: kindObject, fields: make(map[string]field, len(keys))}
+	for i, v := range vals {
+		members.vals[i] = v
+		t.fields[keys[i]] = field{typ: orAny(ts[i])}
+	}
+	members.sort()
+	out := &Value{keys: members.keys, vals: make([]*Value, len(vals))}
+	b := []byte{'{'}
+	for i, v := range members.vals {
+		out.vals[i] = v.(*Value)
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, out.keys[i]), ':')
+		b = append(b, out.vals[i].jsonSource()...)
+	}
+	return out.sealed(append(b, '}')), t
+}
+
+// listValue is a list of values, and its type.
+func listValue(vals []*Value, ts []*typ) (*Value, *typ) {
+	of := &typ{kind: kindNever}
+	b := []byte{'['}
+	for i, v := range vals {
+		of = join(of, orAny(ts[i]))
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, v.jsonSource()...)
+	}
+	out := &Value{vals: slices.Clone(vals), list: true}
+	return out.sealed(append(b, ']')), listTyp(of)
+}
+
+// sealed sets the source of an object or list; when all parts are constant it
+// is itself the constant.
+func (v *Value) sealed(source []byte) *Value {
+	v.source = string(source)
+	for _, part := range v.vals {
+		if part.constant == nil {
+			return v
+		}
+	}
+	return &Value{source: v.source, constant: source}
+}
+
+// jsonSource is the source as a part of a JSON text.
+func (v *Value) jsonSource() []byte {
+	if v.constant != nil || v.list || v.keys != nil {
+		return []byte(v.source)
+	}
+	return appendString(nil, v.source)
+}
+
+// literal is the JSON of a text that holds no expression.
+func literal(text string) (*Value, error) {
+	if err := cleanText(text); err != nil {
+		return nil, err
+	}
+	return &Value{source: text, constant: appendString(nil, text)}, nil
+}
+
+// A Condition is a compiled expression that is true or false. It is immutable;
+// any number of goroutines may evaluate it at once.
+type Condition struct{ prog *program }
+
+// Source returns the condition as the definition has it.
+func (c *Condition) Source() string { return c.prog.text }
+
+// Eval reports whether the condition holds in env. It only reads env and costs
+// at most 10,000 units of work. The error is an *EvalError, also when a value
+// of unknown type turns out to be neither true nor false.
+func (c *Condition) Eval(env *Env) (bool, error) {
+	v, err := c.prog.eval(&frame{env: env})
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, &EvalError{Expression: c.prog.text, Message: "it is " + kindOf(v).words() + ", and a condition must be true or false"}
+	}
+	return bool(b), nil
+}
