@@ -61,38 +61,7 @@ func BadCursor() error {
 }
 
 // Votable reports whether a person's list of approvals shows this one: the
-// approval has not expired, the person is asked, has not voted yet and is not
-// kept out. It selects rows for reading and decides nothing; a vote is decided
-// by the rules when it is cast.
+// rules would count the person's vote now, and it has not expired.
 func Votable(a ringi.Actor, row ringi.ApprovalRow, now time.Time) bool {
-	if a.Kind != ringi.Person || a.ID == row.Requester || !now.Before(row.Approval.ExpiresAt) {
-		return false
-	}
-	if names(row.Approval.Separation, a) {
-		return false
-	}
-	for _, v := range row.Approval.Votes {
-		if v.Person == a.ID {
-			return false
-		}
-	}
-	for _, lane := range row.Approval.Lanes {
-		if names(lane.From, a) {
-			return true
-		}
-	}
-	return false
-}
-
-// names reports whether one of "group:NAME" and "user:ID" means the actor.
-func names(list []string, a ringi.Actor) bool {
-	for _, name := range list {
-		if id, ok := strings.CutPrefix(name, "user:"); ok && id == a.ID {
-			return true
-		}
-		if group, ok := strings.CutPrefix(name, "group:"); ok && a.In(group) {
-			return true
-		}
-	}
-	return false
+	return now.Before(row.Approval.ExpiresAt) && ringi.MayDecide(row.Requester, row.Approval, a)
 }
