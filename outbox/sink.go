@@ -1,0 +1,84 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Sink is one destination. File and Writer are here; brokers have packages of
+// their own. A relay calls Publish from one goroutine at a time.
+type Sink interface {
+	// Publish sends messages and returns when each has its answer, or soon
+	// after ctx ends. The answer has one entry per message, in their order: nil
+	// when the destination acknowledged it durably, as far as it can;
+	// an error made by Refuse when it is the message that cannot be delivered;
+	// ErrHeld when it was not tried because an earlier one of its key failed;
+	// any other error when the destination could not be reached or did not
+	// answer. What is not clearly the message's fault is the destination's, so
+	// that an outage never turns messages into dead letters.
+	//
+	// Ordered messages of one key stand in their order and must be accepted in
+	// it: after the first failure of a key its later messages are not sent. The
+	// id of a message is sent unchanged at every try. Messages are read only.
+	Publish(ctx context.Context, msgs []Message) []error
+}
+
+// ErrHeld answers for a message that was not sent because an earlier message of
+// its key failed in the same call. It costs no attempt.
+var ErrHeld = errors.New("outbox: held back behind an earlier message of the same aggregate; it is sent after that one")
+
+// refusal marks an error as the message's own.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// Refuse says that a destination will not take this message as it is, for the
+// reason err. The try counts as an attempt. Refuse(nil) is nil.
+func Refuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &refusal{err: err}
+}
+
+// Refused tells whether err, or one that it wraps, was made by Refuse.
+func Refused(err error) bool {
+	var r *refusal
+	return errors.As(err, &r)
+}
+
+// answers is one answer for all of n messages.
+func answers(n int, err error) []error {
+	all := make([]error, n)
+	for i := range all {
+		all[i] = err
+	}
+	return all
+}
+
+// publish calls the sink and makes sure that its answers keep the contract. A
+// panic becomes err, and nothing is known about any message of the call then.
+func publish(ctx context.Context, sink Sink, msgs []Message) (results []error, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			results, err = nil, fmt.Errorf("outbox: the sink panicked on a batch of %d messages that begins with %s; they are sent again one by one when their lease ends: %v", len(msgs), msgs[0].ID, p)
+		}
+	}()
+	results = sink.Publish(ctx, msgs)
+	if len(results) != len(msgs) {
+		return nil, fmt.Errorf("outbox: the sink gave %d answers for %d messages; it must give one for each, so none is believed", len(results), len(msgs))
+	}
+	failed := map[Key]bool{}
+	for i, err := range results {
+		key := msgs[i].Key()
+		if errors.Is(err, ErrHeld) && (msgs[i].Seq == 0 || !failed[key]) {
+			return nil, fmt.Errorf("outbox: the sink held message %s back, but no earlier message of its aggregate failed; it must try it, so no answer is believed", msgs[i].ID)
+		}
+		if err != nil && msgs[i].Seq > 0 {
+			failed[key] = true
+		}
+	}
+	return results, nil
+}
