@@ -16,7 +16,7 @@ const (
 
 	// heldPause is how long rows are set back whose head another relay has. It
 	// is far shorter than a lease, because that relay is probably about to mark.
-	heldPause = time.Second
+	heldPause = 100 * time.Millisecond
 )
 
 // row is what choosing needs to know of an undelivered message.

@@ -1,0 +1,394 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Policy says what becomes of a message that its destination refuses again and
+// again.
+type Policy int
+
+// The policies.
+const (
+	// DeadLetter sets it aside after RelayConfig.Attempts tries; later messages
+	// of its key go on without it.
+	DeadLetter Policy = iota
+	// Block tries it for ever, at most RelayConfig.PauseMost apart; later
+	// messages of its key wait. Stats.Failing shows it.
+	Block
+)
+
+// Defaults of RelayConfig, each with its reason.
+const (
+	DefaultBatch      = 256                   // as many as a commit of the engine; one fsync carries them all
+	DefaultBatchBytes = 4 << 20               // a batch of the largest payloads stays small in memory
+	DefaultLease      = 30 * time.Second      // a stopped relay holds its batch no longer than that
+	DefaultAttempts   = 10                    // with the pauses below about four minutes of refusals
+	DefaultPauseFirst = time.Second           // the engine's own retry pause
+	DefaultPauseMost  = time.Minute           // the engine's own longest retry pause
+	DefaultCircuit    = 30 * time.Second      // the longest wait between a recovery and its notice
+	DefaultPollFirst  = 10 * time.Millisecond // shorter than anybody waits for, long enough to cost nothing
+	DefaultPollMost   = time.Second           // the delay that a lost wake-up costs
+	DefaultRetention  = 24 * time.Hour        // long enough to notice that a consumer lost something
+	DefaultPruneEvery = time.Minute           // cheap when there is nothing to do
+	DefaultPruneChunk = 500                   // a delete that holds up no other writer
+)
+
+// RelayConfig configures a Relay. Source and Sink are needed; every other field
+// has a default that its zero value stands for.
+type RelayConfig struct {
+	Source Source
+	Sink   Sink
+
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+
+	// Name stands in the table while the relay has a message; empty means "relay".
+	Name string
+
+	// Batch and BatchBytes bound one claim, in messages and payload bytes.
+	Batch      int
+	BatchBytes int
+
+	// Lease is how long a claim lasts. Publishing is given half of it, so that
+	// the marks arrive before it ends.
+	Lease time.Duration
+
+	// AfterLast and Attempts say what becomes of a message that is refused;
+	// PauseFirst and PauseMost are the pauses between its tries, doubling and
+	// spread by a fifth to both sides.
+	AfterLast  Policy
+	Attempts   int
+	PauseFirst time.Duration
+	PauseMost  time.Duration
+
+	// Circuit is the longest pause between two looks at a destination that is
+	// down. The first pause is PauseFirst, or Circuit if that is shorter.
+	Circuit time.Duration
+
+	// PollFirst and PollMost bound the pause of Run after a round without work;
+	// it doubles from the one to the other. A hint on Wake ends it at once.
+	// Hints may get lost; polling is the guarantee. A nil Wake never hints.
+	PollFirst time.Duration
+	PollMost  time.Duration
+	Wake      <-chan struct{}
+
+	// Retention is how long a message is kept after its delivery; negative
+	// keeps it for ever. Every PruneEvery, PruneChunk at a time are deleted.
+	Retention  time.Duration
+	PruneEvery time.Duration
+	PruneChunk int
+
+	// Observe, if set, is told about every round that did or met something,
+	// from the relay's goroutine; it must not block.
+	Observe func(Report)
+}
+
+// Report is what one round did.
+type Report struct {
+	At time.Time
+
+	// Claimed messages were each delivered, failed (to be tried again), set
+	// aside as dead, or released (not tried, or the destination was down).
+	Claimed, Delivered, Failed, Dead, Released int
+
+	// Lost counts marks that changed nothing, because the lease had ended and
+	// the message was claimed anew, or because an earlier try of the mark had
+	// reached the source after all.
+	Lost int
+
+	// Pruned messages were deleted, long after their delivery.
+	Pruned int
+
+	// Down is why the destination is taken for down; Until is when it is
+	// looked at again.
+	Down  error
+	Until time.Time
+
+	// Err is what the round returned.
+	Err error
+}
+
+// Relay moves messages from a source to a sink. One goroutine calls Round or
+// Run; several relays may share a source. Memory of the relay (its circuit and
+// the marks that it could not write) only saves work; the table is the proof.
+type Relay struct {
+	cfg      RelayConfig
+	circuit  circuit
+	unmarked []Mark // settled, but the source did not take the marks yet
+	pruneAt  time.Time
+}
+
+// NewRelay checks cfg and fills its defaults in.
+func NewRelay(cfg RelayConfig) (*Relay, error) {
+	if cfg.Source == nil || cfg.Sink == nil {
+		return nil, errors.New("outbox: a relay needs a source and a sink; set both in its config")
+	}
+	if cfg.AfterLast != DeadLetter && cfg.AfterLast != Block {
+		return nil, fmt.Errorf("outbox: policy %d is not known; use DeadLetter or Block", cfg.AfterLast)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Name == "" {
+		cfg.Name = "relay"
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(Report) {}
+	}
+	orDefault(&cfg.Batch, DefaultBatch)
+	orDefault(&cfg.BatchBytes, DefaultBatchBytes)
+	orDefault(&cfg.Attempts, DefaultAttempts)
+	orDefault(&cfg.PruneChunk, DefaultPruneChunk)
+	orDefault(&cfg.Lease, DefaultLease)
+	orDefault(&cfg.PauseFirst, DefaultPauseFirst)
+	orDefault(&cfg.PauseMost, DefaultPauseMost)
+	orDefault(&cfg.Circuit, DefaultCircuit)
+	orDefault(&cfg.PollFirst, DefaultPollFirst)
+	orDefault(&cfg.PollMost, DefaultPollMost)
+	orDefault(&cfg.PruneEvery, DefaultPruneEvery)
+	if cfg.Retention == 0 {
+		cfg.Retention = DefaultRetention
+	}
+	return &Relay{cfg: cfg}, nil
+}
+
+// orDefault takes nothing and less for not set.
+func orDefault[T int | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Round does one bounded round: write marks that are owed, claim a batch, publish
+// it outside any transaction, mark it, and now and then prune. worked says that
+// calling again at once may do more. The error is the source's, or that of a sink
+// that broke its contract; a destination that is down is not an error.
+func (r *Relay) Round(ctx context.Context) (worked bool, err error) {
+	rep := Report{At: r.cfg.Now()}
+	worked, err = r.round(ctx, &rep)
+	rep.Err = err
+	if worked || err != nil || rep.Down != nil || rep.Pruned > 0 {
+		r.cfg.Observe(rep)
+	}
+	return worked, err
+}
+
+func (r *Relay) round(ctx context.Context, rep *Report) (bool, error) {
+	if err := r.settle(ctx, rep); err != nil {
+		return false, err
+	}
+	worked, err := r.deliver(ctx, rep)
+	if err != nil || ctx.Err() != nil {
+		return worked, err
+	}
+	more, err := r.prune(ctx, rep)
+	return worked || more, err
+}
+
+// deliver claims, publishes and marks one batch.
+func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
+	if r.circuit.open(rep.At) {
+		return false, nil
+	}
+	limit := r.cfg.Batch
+	if r.circuit.probing(rep.At) {
+		limit = 1
+	}
+	batch, err := r.cfg.Source.Claim(ctx, Claim{By: r.cfg.Name, Now: rep.At, Lease: r.cfg.Lease, Limit: limit, Bytes: r.cfg.BatchBytes})
+	if err != nil {
+		return false, err
+	}
+	rep.Claimed = len(batch.Messages)
+	tries, spent := r.sort(batch.Messages)
+	for _, m := range spent {
+		r.owe(rep, Mark{ID: m.ID, Epoch: m.Epoch, Outcome: MarkDead, Error: "no answer to any of its attempts: the relay stopped while it was being sent"})
+	}
+	if len(tries) > 0 {
+		err = r.try(ctx, rep, tries)
+	}
+	// Also when ctx has ended: what is known about the batch must not be lost
+	// to a shutdown, or it is sent again.
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/2)
+	defer cancel()
+	return rep.Claimed > 0 || batch.More, errors.Join(err, r.settle(settling, rep))
+}
+
+// sort parts the messages that may be tried from those that have spent their
+// attempts without an answer, which happens when each one killed the relay.
+func (r *Relay) sort(msgs []ClaimedMessage) (tries, spent []ClaimedMessage) {
+	for _, m := range msgs {
+		if r.cfg.AfterLast == DeadLetter && m.Attempt > r.cfg.Attempts {
+			spent = append(spent, m)
+			continue
+		}
+		tries = append(tries, m)
+	}
+	return tries, spent
+}
+
+// try publishes claimed messages and decides the mark of each. After an error
+// nothing is known about them and they are left to their lease.
+func (r *Relay) try(ctx context.Context, rep *Report, tries []ClaimedMessage) error {
+	msgs := make([]Message, len(tries))
+	for i := range tries {
+		msgs[i] = tries[i].Message
+	}
+	publishing, cancel := context.WithTimeout(ctx, r.cfg.Lease/2)
+	results, err := publish(publishing, r.cfg.Sink, msgs)
+	cancel()
+	if err != nil {
+		return err
+	}
+	now := r.cfg.Now()
+	alive, down := verdict(results)
+	switch {
+	case alive:
+		r.circuit.heal()
+	case down != nil && ctx.Err() == nil:
+		r.circuit.fail(now, min(r.cfg.PauseFirst, r.cfg.Circuit), r.cfg.Circuit)
+		rep.Down, rep.Until = down, r.circuit.until
+	}
+	failed := map[Key]bool{}
+	for i := range tries {
+		m := &tries[i]
+		mark := r.markOf(m, results[i], now, alive, ctx.Err() != nil, failed[m.Key()] && m.Seq > 0)
+		if mark.Outcome != MarkDelivered && m.Seq > 0 {
+			failed[m.Key()] = true
+		}
+		r.owe(rep, mark)
+	}
+	return nil
+}
+
+// verdict says whether the destination took anything, and if not, what kept it.
+func verdict(results []error) (alive bool, down error) {
+	refused := false
+	for _, err := range results {
+		switch {
+		case err == nil:
+			return true, nil
+		case Refused(err):
+			refused = true
+		case down == nil && !errors.Is(err, ErrHeld):
+			down = err
+		}
+	}
+	// A destination that only refuses is there all the same.
+	return refused && down == nil, down
+}
+
+// markOf decides what becomes of one message. alive says that the destination
+// took something in this call: then an answer like an outage's is the message's
+// own, or one message that breaks connections would stop all others for ever.
+func (r *Relay) markOf(m *ClaimedMessage, result error, now time.Time, alive, stopping, behind bool) Mark {
+	mark := Mark{ID: m.ID, Epoch: m.Epoch, NextAt: now}
+	switch {
+	case result == nil:
+		mark.Outcome = MarkDelivered
+	case behind:
+		mark.Outcome = MarkReleased
+	case stopping && !Refused(result):
+		mark.Outcome = MarkReleased
+	case !Refused(result) && !alive:
+		// Later than everything else that is due, so that the next probe takes
+		// another message in case it is this one that breaks the destination.
+		mark.Outcome, mark.NextAt, mark.Error = MarkReleased, r.circuit.until, reason(result)
+	case r.cfg.AfterLast == DeadLetter && m.Attempt >= r.cfg.Attempts:
+		mark.Outcome, mark.Error = MarkDead, reason(result)
+	default:
+		mark.Outcome, mark.Error = MarkFailed, reason(result)
+		mark.NextAt = now.Add(backoff(m.ID, m.Attempt, r.cfg.PauseFirst, r.cfg.PauseMost))
+	}
+	return mark
+}
+
+// owe notes a mark for the next settle.
+func (r *Relay) owe(rep *Report, m Mark) {
+	switch m.Outcome {
+	case MarkDelivered:
+		rep.Delivered++
+	case MarkFailed:
+		rep.Failed++
+	case MarkDead:
+		rep.Dead++
+	case MarkReleased:
+		rep.Released++
+	}
+	r.unmarked = append(r.unmarked, m)
+}
+
+// settle writes the marks that are owed. If the source fails they are kept, and
+// nothing new is claimed until they are written: sending a message twice is
+// allowed, but not for want of a second try at the mark.
+func (r *Relay) settle(ctx context.Context, rep *Report) error {
+	if len(r.unmarked) == 0 {
+		return nil
+	}
+	applied, err := r.cfg.Source.Mark(ctx, r.cfg.Now(), r.unmarked)
+	if err != nil {
+		return err
+	}
+	rep.Lost += len(r.unmarked) - applied
+	r.unmarked = nil
+	return nil
+}
+
+// prune deletes one chunk of old messages when it is time; after a full chunk it
+// is time again at once.
+func (r *Relay) prune(ctx context.Context, rep *Report) (more bool, err error) {
+	if r.cfg.Retention < 0 || rep.At.Before(r.pruneAt) {
+		return false, nil
+	}
+	rep.Pruned, err = r.cfg.Source.Prune(ctx, rep.At.Add(-r.cfg.Retention), r.cfg.PruneChunk)
+	if err != nil {
+		return false, err
+	}
+	if rep.Pruned == r.cfg.PruneChunk {
+		return true, nil
+	}
+	r.pruneAt = rep.At.Add(r.cfg.PruneEvery)
+	return false, nil
+}
+
+// Run calls Round until ctx ends and then returns nil, after the round under way
+// has marked what it knows. Errors of rounds go to Observe; Run pauses PollMost
+// after one and goes on, because a database comes back.
+func (r *Relay) Run(ctx context.Context) error {
+	pause := r.cfg.PollFirst
+	for ctx.Err() == nil {
+		worked, err := r.Round(ctx)
+		switch {
+		case err != nil:
+			pause = r.cfg.PollMost
+		case worked:
+			pause = r.cfg.PollFirst
+			continue
+		}
+		if hinted := r.wait(ctx, pause); hinted {
+			pause = r.cfg.PollFirst
+			continue
+		}
+		pause = min(2*pause, r.cfg.PollMost)
+	}
+	return nil
+}
+
+// wait pauses; a hint ends the pause early.
+func (r *Relay) wait(ctx context.Context, pause time.Duration) (hinted bool) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case _, open := <-r.cfg.Wake:
+		if !open {
+			r.cfg.Wake = nil // a closed channel would hint for ever
+		}
+		return open
+	}
+	return false
+}
