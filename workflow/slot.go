@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -207,7 +208,7 @@ func (p *parser) expressionProblems(x slot, n *node, problems []exprProblem, s *
 	for _, e := range problems {
 		at := p.src.locate(n, e.offset)
 		id := ruleOf(e.kind)
-		suggestion := e.suggestion
+		suggestion := cmp.Or(e.suggestion, advice(e.kind))
 		if e.kind == problemUnknownRoot && x.place == placeStart && isRoot(n.text, e.offset) {
 			id, suggestion = ruleStartKey, "use input only: the run does not exist yet when its key is needed"
 		}
@@ -232,6 +233,38 @@ func readsOutput(text string, offset int, id string) bool {
 	from := max(0, min(offset, len(text))-len("steps.")-len(id))
 	to := min(len(text), offset+len("steps.")+len(id)+len(".output"))
 	return strings.Contains(text[from:to], id)
+}
+
+// advice is what to do about a kind of expression problem for which no
+// replacement can be named.
+func advice(kind string) string {
+	switch kind {
+	case problemSyntax:
+		return "correct the expression; the language is CEL, with paths such as input.amount and steps.find.output"
+	case problemUnknownRoot:
+		return "begin with input, steps, vars, run or now"
+	case problemUnknownStep:
+		return "write the id of a step of this file"
+	case problemUnknownField:
+		return "write a field of the schema, or add the field to the schema"
+	case problemUnknownFunc:
+		return "use a function of the language, such as size, sum, min, max, contains, startsWith, map, filter, exists"
+	case problemType:
+		return "use values of types that go together"
+	case problemMaybeMissing, problemMaybeNotRun:
+		return "read it with .? and add .orValue(...) with what to take when it is missing"
+	case problemLaterStep:
+		return "move this step behind the other, or use input or outputs of earlier steps"
+	case problemNotBool:
+		return "compare it with something, for example input.amount > 0"
+	case problemNotText:
+		return "write what is to stand in the text instead"
+	case problemTooLong, problemTooDeep:
+		return "put parts of it into a set step"
+	case problemInterpolated:
+		return "write the expression without ${ }"
+	}
+	return "write a number of at most 34 digits"
 }
 
 // ruleOf is the rule that a kind of expression problem breaks.

@@ -197,9 +197,19 @@ func (r *yamlReader) alias(y *yaml.Node, depth int) *node {
 
 // tag reports a tag. Most are a condition that begins with a negation.
 func (r *yamlReader) tag(y *yaml.Node) {
-	text := strings.TrimSpace(y.Tag + " " + y.Value)
-	r.p.report(position{y.Line, y.Column}, ruleTag, fmt.Sprintf("YAML reads %s as a tag, not as part of the value", quoted(y.Tag)),
-		"quote the value: "+yamlQuote(text))
+	suggestion := "quote the value: " + yamlQuote(tagged(y))
+	if strings.HasPrefix(y.Tag, "!!") || y.Kind != yaml.ScalarNode {
+		suggestion = "remove the tag; quote a value to make it text"
+	}
+	r.p.report(position{y.Line, y.Column}, ruleTag, fmt.Sprintf("YAML reads %s as a tag, not as part of the value", quoted(y.Tag)), suggestion)
+}
+
+// tagged is a tagged scalar as its author meant it.
+func tagged(y *yaml.Node) string {
+	if strings.HasPrefix(y.Tag, "!!") {
+		return y.Value
+	}
+	return strings.TrimSpace(y.Tag + " " + y.Value)
 }
 
 // key reads a mapping's key, which must be text.
@@ -240,6 +250,10 @@ func styleOf(y *yaml.Node) scalarStyle {
 // text, and of plain ones only null, true, false and JSON's numbers are not.
 func (r *yamlReader) scalar(n *node, y *yaml.Node) *node {
 	n.kind, n.text, n.style = textNode, y.Value, styleOf(y)
+	if y.Style&yaml.TaggedStyle != 0 { // reported; read on as if it had been quoted
+		n.text = tagged(y)
+		return n
+	}
 	if n.style != plainStyle {
 		return n
 	}
