@@ -80,9 +80,12 @@ func purityLaws() []law {
 	}
 }
 
+// ofRules reports whether the package in dir holds rules: the domain and the language.
+func ofRules(dir string) bool { return dir == "." || isBelow(dir, []string{"workflow"}) }
+
 func checkPurity(tree *lawTree) (findings []string) {
 	for _, f := range tree.goFiles() {
-		if f.isTest() || f.dir() != "." && f.dir() != "workflow" {
+		if f.isTest() || !ofRules(f.dir()) {
 			continue
 		}
 		bad := func(pos token.Pos, what string) {

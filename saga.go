@@ -1,0 +1,303 @@
+package ringi
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/ringiflow/ringi/workflow"
+)
+
+// registerUndo puts a step whose effect stands, or may stand, into the order
+// of undoing, and freezes the undo's input from what is known now: days later,
+// after any number of restarts, nothing has to be computed again.
+func (t *turn) registerUndo(step *workflow.Step, st *Step, late bool) {
+	c := step.Activity.Compensate
+	if c == nil || t.s.undo(st.ID) != nil {
+		return
+	}
+	e := t.frozenUndo(step, t.envIn(st.Scope), st.Key)
+	e.Late = late
+	t.emit(e)
+	switch u := t.s.undo(st.ID); {
+	case !late:
+	case t.s.Unwind != nil:
+		t.settle()
+	case u.Problem != "":
+		t.undoIncident(u, "the input of the undo of "+u.Step+" could not be computed: "+u.Problem, ResolveRunOther, ResolveDone, ResolveSkipUndo)
+	default:
+		t.scheduleUndo(u, t.s.Lanes)
+	}
+}
+
+func (t *turn) frozenUndo(step *workflow.Step, env *workflow.Env, stepKey string) UndoRegistered {
+	c := step.Activity.Compensate
+	env.StepKey = stepKey
+	e := UndoRegistered{
+		Step: step.ID, Activity: c.Name, Queue: c.Queue, Effect: string(c.Effect),
+		Key:       key(t.s.Run, step.ID, Undo, 0),
+		AttemptMS: step.Timeouts.Attempt.Milliseconds(), HeartbeatMS: step.Timeouts.Heartbeat.Milliseconds(),
+	}
+	if c.Key != nil {
+		raw, err := t.ev.Value(c.Key, env)
+		if err != nil {
+			e.Problem = "compensate.key: " + err.Error()
+			return e
+		}
+		e.Key = text(raw)
+	}
+	input, err := t.input(c.With, env)
+	if err != nil {
+		e.Problem = "compensate.with: " + err.Error()
+		return e
+	}
+	e.Input = input
+	return e
+}
+
+// startUnwind turns the run around. From here on nothing forward begins.
+func (t *turn) startUnwind(cause Cause, final Status) {
+	t.emit(UnwindStarted{Cause: cause, Final: final})
+	for _, i := range slices.Clone(t.s.Incidents) {
+		if i.Kind == IncidentPastPivot || i.Kind == IncidentDeadline || i.Kind == IncidentLimit && i.Step == "" || i.Kind == IncidentExpression && i.Step == "" {
+			t.emit(IncidentResolved{ID: i.ID, How: ResolveWithdrawn, By: Engine().ID})
+		}
+	}
+	for _, st := range slices.Clone(t.s.Steps) {
+		t.halt(st)
+	}
+	t.settle()
+}
+
+// undoNext starts the undo of what was completed last and is not undone yet.
+// The next one starts only when this one has ended: B's undo is in the log
+// before A's begins.
+func (t *turn) undoNext() {
+	for _, u := range t.s.Undos {
+		if u.Outcome == Open && (u.Incident != 0 || u.Call != nil && !u.Call.Idle) {
+			return
+		}
+	}
+	for _, u := range slices.Backward(t.s.Undos) {
+		if u.Outcome != Open {
+			continue
+		}
+		if u.Problem != "" {
+			t.undoIncident(u, "the input of the undo of "+u.Step+" could not be computed: "+u.Problem, ResolveRunOther, ResolveDone, ResolveSkipUndo)
+			return
+		}
+		t.scheduleUndo(u, 0)
+		return
+	}
+	if f := t.def.OnFailure; f != nil && len(f.Steps) > 0 && !t.s.Unwind.Told && t.s.RepairOf == "" {
+		t.emit(ScopeOpened{Scope: scopeOnFailure, Branch: branchOnFailure})
+		t.openBlock(f, scopeOnFailure)
+		return
+	}
+	t.finishUnwind()
+}
+
+func (t *turn) scheduleUndo(u *UndoEntry, lane int) {
+	attempt := 1
+	if u.Call != nil {
+		attempt = u.Call.Attempt + 1
+	}
+	t.emit(ActivityScheduled{
+		Step: u.Step, Lane: lane, Direction: Undo, Attempt: attempt,
+		Activity: u.Activity, Queue: u.Queue, Input: u.Input, Key: u.Key, Effect: u.Effect,
+		AttemptMS: u.Timeout.Milliseconds(), HeartbeatMS: u.Heartbeat.Milliseconds(),
+	})
+}
+
+// undoFailed tries an undo again while its own budget lasts, and then hands
+// it to a person. It is never dropped and never tried for ever.
+func (t *turn) undoFailed(c openCall, f Failure) {
+	u := c.undo
+	retry := t.undoRetry(u.Step)
+	retryable := f.Retryable && (f.Applied == AppliedNo || workflow.Effect(u.Effect) != workflow.AtMostOnce)
+	if at, ok := t.retryAt(u.Step, u.Call, retry); ok && retryable && at.Sub(u.Call.ScheduledAt) <= UndoWithin {
+		t.emit(ActivityRetried{Step: u.Step, Direction: Undo, Attempt: u.Call.Attempt + 1, ReadyAt: at})
+		return
+	}
+	t.undoIncident(u, "the undo of "+u.Step+" failed: "+f.Code+" "+f.Message, ResolveRetry, ResolveDone, ResolveSkipUndo, ResolveRunOther)
+}
+
+func (t *turn) undoRetry(step string) workflow.Retry {
+	if d := t.def.Step(step); d != nil && d.Activity != nil && d.Activity.Compensate != nil {
+		return d.Activity.Compensate.Retry
+	}
+	return workflow.Retry{Attempts: 1}
+}
+
+// resume goes on after something that the run as a whole was waiting for has
+// been settled: an undo, or an incident that held no step.
+func (t *turn) resume() {
+	switch {
+	case t.s.End != nil:
+	case t.s.Unwind != nil:
+		t.settle()
+	case t.rootDone():
+		t.complete()
+	}
+}
+
+// rootDone reports whether the steps ran to their end and only the closing of
+// the run is missing.
+func (t *turn) rootDone() bool {
+	steps := t.def.Root.Steps
+	if len(t.s.Scopes) != 1 || !t.quiet(rootScope) {
+		return false
+	}
+	if len(steps) == 0 {
+		return true
+	}
+	last := t.s.step(steps[len(steps)-1].ID)
+	return last != nil && last.Outcome != Open || t.finished() != nil
+}
+
+// finishUnwind closes the log of a run that was undone. What a person still
+// has to say is waited for.
+func (t *turn) finishUnwind() {
+	if len(t.s.Incidents) > 0 {
+		return
+	}
+	status := t.s.Unwind.Final
+	if status == Failed && len(t.s.Undos) > 0 {
+		status = Compensated
+	}
+	cause := t.s.Unwind.Cause
+	t.end(RunEnded{Status: status, Cause: &cause, EffectsLeft: EffectsLeft(t.s)})
+}
+
+// EffectsLeft names, in order of opening, the steps whose effects stand or
+// may stand and were not undone.
+func EffectsLeft(s *State) []string {
+	left := []string{}
+	for _, st := range s.Steps {
+		if st.Effect == "" || st.Effect == string(workflow.Pure) || !st.mayHaveEffect() {
+			continue
+		}
+		if u := s.undo(st.ID); u != nil && u.Outcome == Undone {
+			continue
+		}
+		left = append(left, st.ID)
+	}
+	return left
+}
+
+// mayHaveEffect reports whether the step had an effect or may have had one:
+// it has none only if every attempt failed definitely.
+func (st *Step) mayHaveEffect() bool {
+	switch {
+	case st.Outcome == Succeeded, st.Doubt:
+		return true
+	case st.Outcome != Open || st.Call == nil || st.Call.Idle:
+		return false
+	}
+	if workflow.Effect(st.Effect).NeedsBegin() {
+		return st.Call.Begun != 0
+	}
+	return true
+}
+
+// PivotPassed reports whether an irreversible step may have begun and not
+// every attempt of it failed definitely: from then on the run only goes
+// forward, unless a person orders otherwise.
+func PivotPassed(s *State) bool {
+	for _, st := range s.Steps {
+		if st.Irreversible && st.mayHaveEffect() {
+			return true
+		}
+	}
+	return false
+}
+
+// startRepair makes a run that only undoes an effect which was found after
+// its own run had ended.
+func (t *turn) startRepair(r Repair) {
+	step := t.def.Step(r.Step)
+	old := &turn{def: t.def, ev: t.ev, s: r.State.clone(), cmd: t.cmd}
+	rec := old.s.step(r.Step)
+	rec.Outcome, rec.Output = Succeeded, r.Output
+	undo := old.frozenUndo(step, old.envIn(rec.Scope), rec.Key)
+	undo.Key = key(t.s.Run, r.Step, Undo, 0)
+	t.emit(LateEffectFound{Step: r.Step, Output: r.Output})
+	t.emit(undo)
+	t.startUnwind(Cause{Code: "late_effect", Message: "step " + r.Step + " of run " + string(r.Of) + " had its effect after the run had ended", Step: r.Step}, Failed)
+}
+
+// evidence keeps a result that came too late, one by one up to a limit and
+// after that as a count.
+func (t *turn) evidence(l LateResult) {
+	if t.s.Evidence < MaxEvidence {
+		t.emit(l)
+		return
+	}
+	if t.cmd.At.Sub(t.s.CountedAt) >= EvidenceEvery {
+		t.emit(EvidenceCounted{Count: t.s.Evidence + 1})
+	}
+}
+
+// lateSuccess keeps a success that came too late, and asks whether an effect
+// stands because of it that nobody counted on.
+func (t *turn) lateSuccess(st *Step, a CompleteActivity) {
+	t.evidence(LateResult{CallRef: a.CallRef, Worker: a.Worker, Kind: "succeeded"})
+	if a.Direction != Forward || !plausible(t.s, st, a.CallRef) {
+		return
+	}
+	superseded := a.Attempt < st.Attempts
+	switch {
+	case st.Outcome == Open || st.Outcome == Succeeded:
+		if superseded && workflow.Effect(st.Effect).NeedsBegin() && !t.hasIncident(IncidentTwoEffects, st.ID) {
+			t.openIncident(IncidentTwoEffects, st, "attempt "+itoa(a.Attempt)+" of "+st.ID+" succeeded although it was given up: two effects may stand", ResolveDone, ResolveUndoRest)
+		}
+	case t.lateEffect(st):
+		t.emit(LateEffectFound{Step: st.ID, Output: t.kept(a.Output)})
+		t.registerUndo(t.def.Step(st.ID), st, true)
+	}
+}
+
+// lateEffect reports whether a success now found is news: the step was decided
+// otherwise, is not pure, and no undo of it is registered.
+func (t *turn) lateEffect(st *Step) bool {
+	return st.Outcome != Succeeded && st.Outcome != Open && st.Effect != string(workflow.Pure) && t.s.undo(st.ID) == nil
+}
+
+// plausible reports whether a token can have been given out for the step at
+// all; a made-up one is no sign of an effect.
+func plausible(s *State, st *Step, ref CallRef) bool {
+	return ref.Attempt >= 1 && ref.Attempt <= st.Attempts && ref.Token&0xffff > 0 && TokenSeq(ref.Token) <= s.Seq && TokenSeq(ref.Token) > 0
+}
+
+// completeEnded answers a success for a run that has ended. Its log is
+// closed; an effect that nobody counted on is undone by a run of its own.
+func (t *turn) completeEnded(a CompleteActivity) (Answer, error) {
+	answer := t.lateOnEnded(a.CallRef)
+	st := t.s.step(a.Step)
+	if answer.Outcome == Repeated || st == nil || a.Direction != Forward || !plausible(t.s, st, a.CallRef) {
+		return answer, nil
+	}
+	step := t.def.Step(a.Step)
+	if step != nil && step.Activity != nil && step.Activity.Compensate != nil && t.lateEffect(st) {
+		output := t.kept(a.Output)
+		if output == nil {
+			output = json.RawMessage("null")
+		}
+		t.repair = &Start{
+			Definition: t.s.Definition, Version: t.s.Version, Key: "repair/" + string(t.s.Run) + "/" + a.Step,
+			Input: t.s.Input, OnBehalfOf: t.s.Requester,
+			Repair: &Repair{Of: t.s.Run, Step: a.Step, Output: output, State: t.s},
+		}
+	}
+	return answer, nil
+}
+
+func (t *turn) lateOnEnded(ref CallRef) Answer {
+	if st := t.s.step(ref.Step); st != nil {
+		for _, d := range st.Settled {
+			if d.Direction == ref.Direction && d.Attempt == ref.Attempt && d.Token == ref.Token {
+				return Answer{Outcome: Repeated, By: d.Worker}
+			}
+		}
+	}
+	return Answer{Outcome: Stale, By: "the run is " + string(t.s.End.Status)}
+}
