@@ -136,11 +136,24 @@ func encodeHeaders(h map[string]string) (string, error) {
 	return string(b), err
 }
 
+// decodeHeaders reads the column headers, which the schema keeps an object. A
+// value that is not a text, from another writer, comes as its JSON: one odd row
+// must not stop the claim of all others.
 func decodeHeaders(text string) (map[string]string, error) {
 	if text == "{}" {
 		return nil, nil
 	}
-	var h map[string]string
-	err := json.Unmarshal([]byte(text), &h)
-	return h, err
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, err
+	}
+	h := make(map[string]string, len(raw))
+	for name, value := range raw {
+		var s string
+		if json.Unmarshal(value, &s) != nil {
+			s = string(value)
+		}
+		h[name] = s
+	}
+	return h, nil
 }

@@ -156,7 +156,7 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		// One file for all programs, emptied before each: opening one is slow.
-		db := openSQLite(t, filepath.Join(t.TempDir(), "outbox.db"), "synchronous(off)")
+		db := openSQLite(t, filepath.Join(t.TempDir(), "outbox.db"), "synchronous(off)", "busy_timeout(10000)")
 		rapid.Check(t, func(rt *rapid.T) {
 			if _, err := db.Exec(`delete from outbox; delete from aggregate_head`); err != nil {
 				rt.Fatal(err)
@@ -171,7 +171,7 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 func TestWritersAndRelaysShareOneFile(t *testing.T) {
 	for _, conns := range []int{1, 8} {
 		t.Run(fmt.Sprint(conns, " connections"), func(t *testing.T) {
-			db := openSQLite(t, filepath.Join(t.TempDir(), "outbox.db"), "synchronous(off)")
+			db := openSQLite(t, filepath.Join(t.TempDir(), "outbox.db"), "synchronous(off)", "busy_timeout(10000)")
 			db.SetMaxOpenConns(conns)
 			insert := insertInto(db)
 			var writers, relays sync.WaitGroup

@@ -22,19 +22,22 @@ const (
 // is never reset; a mark must name it. The id alone is the primary key, without
 // the tenant, because consumers and brokers drop repeats by the id alone.
 //
+// The checks are for writers other than this package: a row that no claim could
+// find or read must not be committed.
+//
 // Every index but the primary key is partial: what is delivered costs a claim
 // nothing.
 const SQLiteSchema = `
 create table if not exists outbox (
   id            text    not null primary key,
-  tenant        integer not null,
+  tenant        integer not null check (tenant >= 0),
   aggregatetype text    not null,
   aggregateid   text    not null,
   type          text    not null,
   payload       blob    not null,
   contenttype   text    not null default '',
-  headers       text    not null default '{}',
-  seq           integer not null default 0,
+  headers       text    not null default '{}' check (json_type(headers) = 'object'),
+  seq           integer not null default 0 check (seq >= 0),
   state         integer not null default 0,
   attempts      integer not null default 0,
   next_at       integer not null,
@@ -63,14 +66,14 @@ create table if not exists aggregate_head (
 const PostgresSchema = `
 create table if not exists outbox (
   id            uuid        not null primary key,
-  tenant        bigint      not null,
+  tenant        bigint      not null check (tenant >= 0),
   aggregatetype text        not null,
   aggregateid   text        not null,
   type          text        not null,
   payload       bytea       not null,
   contenttype   text        not null default '',
-  headers       jsonb       not null default '{}',
-  seq           bigint      not null default 0,
+  headers       jsonb       not null default '{}' check (jsonb_typeof(headers) = 'object'),
+  seq           bigint      not null default 0 check (seq >= 0),
   state         smallint    not null default 0,
   attempts      integer     not null default 0,
   next_at       timestamptz not null,

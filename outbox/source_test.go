@@ -51,10 +51,14 @@ func (f fixture) mark(t *testing.T, at time.Time, m outbox.ClaimedMessage, o out
 	return n == 1
 }
 
-// openSQLite opens a database file as a service would. pragmas are added.
+// openSQLite opens a database file as a service would, waiting for locks. Given
+// pragmas come in place of the wait.
 func openSQLite(t *testing.T, path string, pragmas ...string) *sql.DB {
 	t.Helper()
-	dsn := "file:" + path + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)"
+	dsn := "file:" + path + "?_pragma=journal_mode(wal)"
+	if len(pragmas) == 0 {
+		pragmas = []string{"busy_timeout(10000)"}
+	}
 	for _, p := range pragmas {
 		dsn += "&_pragma=" + p
 	}

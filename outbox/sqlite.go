@@ -231,19 +231,20 @@ func (s *SQLite) write(ctx context.Context, do func(*sql.Conn) error) (err error
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, `begin immediate`); err != nil {
-		return err
-	}
 	defer func() {
 		if err == nil {
 			return
 		}
 		// Also when ctx has ended: a connection must not go back to the pool
-		// with a transaction open. One that cannot roll back is thrown away.
+		// with a transaction open. One that cannot roll back is thrown away;
+		// that includes one whose begin failed, which may have begun all the same.
 		if _, rollback := conn.ExecContext(context.WithoutCancel(ctx), `rollback`); rollback != nil {
 			discard(conn)
 		}
 	}()
+	if _, err := conn.ExecContext(ctx, `begin immediate`); err != nil {
+		return err
+	}
 	if err := do(conn); err != nil {
 		return err
 	}
