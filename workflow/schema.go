@@ -10,6 +10,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/ringiflow/ringi/workflow/exact"
+	"github.com/ringiflow/ringi/workflow/expr"
 )
 
 // A Schema is a compiled JSON Schema, draft 2020-12. It is immutable and may be
@@ -46,7 +49,7 @@ func (s *Schema) Source() json.RawMessage {
 // with the first place that does not, in the order of the document's keys. A
 // document that Canonical refuses is refused here too, with or without schema.
 func (s *Schema) Check(doc json.RawMessage) error {
-	v, err := readJSON(string(doc))
+	v, err := exact.Read(string(doc))
 	if err != nil {
 		return &SchemaError{Message: err.Error()}
 	}
@@ -77,12 +80,12 @@ func (noLoader) Load(url string) (any, error) {
 
 // newSchema compiles a schema. The error names the place with a JSON pointer.
 func newSchema(doc json.RawMessage) (*Schema, error) {
-	v, err := readJSON(string(doc))
+	v, err := exact.Read(string(doc))
 	if err != nil {
 		return nil, &SchemaError{Message: err.Error()}
 	}
 	switch v.(type) {
-	case *object, bool:
+	case *exact.Object, bool:
 	default:
 		return nil, &SchemaError{Message: "a schema is an object, or true or false"}
 	}
@@ -101,7 +104,7 @@ func newSchema(doc json.RawMessage) (*Schema, error) {
 		}
 		return nil, &SchemaError{Message: compileMessage(err)}
 	}
-	return &Schema{source: appendJSON(nil, v), document: v, compiled: compiled}, nil
+	return &Schema{source: exact.Append(nil, v), document: v, compiled: compiled}, nil
 }
 
 func compileMessage(err error) string {
@@ -136,7 +139,7 @@ func pointer(tokens []string) string {
 // plainTree turns a tree of readJSON into the one that the schema library reads.
 func plainTree(v any) any {
 	switch x := v.(type) {
-	case number:
+	case exact.Number:
 		return json.Number(x)
 	case []any:
 		out := make([]any, len(x))
@@ -144,28 +147,21 @@ func plainTree(v any) any {
 			out[i] = plainTree(e)
 		}
 		return out
-	case *object:
-		out := make(map[string]any, len(x.keys))
-		for i, key := range x.keys {
-			out[key] = plainTree(x.vals[i])
+	case *exact.Object:
+		out := make(map[string]any, len(x.Keys))
+		for i, key := range x.Keys {
+			out[key] = plainTree(x.Vals[i])
 		}
 		return out
 	}
 	return v
 }
 
-// cutPointer splits the fragment of a local reference into its tokens.
-func cutPointer(ref string) ([]string, bool) {
-	if ref == "#" {
-		return nil, true
+// typ is the static type of the documents that the schema accepts; of a nil
+// schema it is any.
+func (s *Schema) typ() *typ {
+	if s == nil {
+		return anyTyp()
 	}
-	rest, ok := strings.CutPrefix(ref, "#/")
-	if !ok || strings.Contains(rest, "%") {
-		return nil, false
-	}
-	tokens := strings.Split(rest, "/")
-	for i, t := range tokens {
-		tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(t)
-	}
-	return tokens, true
+	return expr.OfSchema(s.document)
 }

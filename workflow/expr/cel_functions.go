@@ -1,4 +1,4 @@
-package workflow
+package expr
 
 import (
 	"crypto/sha256"
@@ -14,14 +14,15 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"github.com/cockroachdb/apd/v3"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // A function is one function or operator of the language: how it may be
 // called, what it answers, and how it is computed. All are pure.
 type function struct {
 	name   string
-	params []kind // kindAny takes everything
-	result kind
+	params []Kind // KindAny takes everything
+	result Kind
 	eval   func(args []ref.Val) ref.Val
 }
 
@@ -33,24 +34,24 @@ func library() []function {
 }
 
 func operatorsLibrary() []function {
-	n, s, t, d, l, b := kindNumber, kindString, kindTime, kindDuration, kindList, kindBool
+	n, s, t, d, l, b := KindNumber, KindString, KindTime, KindDuration, KindList, KindBool
 	out := []function{
-		{"!_", []kind{b}, b, not},
-		{"-_", []kind{n}, n, negate},
-		{"-_", []kind{d}, d, negate},
-		{"_%_", []kind{n, n}, n, binary('%')},
-		{"_*_", []kind{n, n}, n, binary('*')},
-		{"_/_", []kind{n, n}, n, binary('/')},
-		{"_-_", []kind{n, n}, n, binary('-')},
-		{"_-_", []kind{t, t}, d, binary('-')},
-		{"_-_", []kind{t, d}, t, binary('-')},
-		{"_-_", []kind{d, d}, d, binary('-')},
-		{"_+_", []kind{n, n}, n, binary('+')},
-		{"_+_", []kind{s, s}, s, binary('+')},
-		{"_+_", []kind{l, l}, l, binary('+')},
-		{"_+_", []kind{t, d}, t, binary('+')},
-		{"_+_", []kind{d, t}, t, binary('+')},
-		{"_+_", []kind{d, d}, d, binary('+')},
+		{"!_", []Kind{b}, b, not},
+		{"-_", []Kind{n}, n, negate},
+		{"-_", []Kind{d}, d, negate},
+		{"_%_", []Kind{n, n}, n, binary('%')},
+		{"_*_", []Kind{n, n}, n, binary('*')},
+		{"_/_", []Kind{n, n}, n, binary('/')},
+		{"_-_", []Kind{n, n}, n, binary('-')},
+		{"_-_", []Kind{t, t}, d, binary('-')},
+		{"_-_", []Kind{t, d}, t, binary('-')},
+		{"_-_", []Kind{d, d}, d, binary('-')},
+		{"_+_", []Kind{n, n}, n, binary('+')},
+		{"_+_", []Kind{s, s}, s, binary('+')},
+		{"_+_", []Kind{l, l}, l, binary('+')},
+		{"_+_", []Kind{t, d}, t, binary('+')},
+		{"_+_", []Kind{d, t}, t, binary('+')},
+		{"_+_", []Kind{d, d}, d, binary('+')},
 	}
 	for _, op := range [...]struct {
 		name  string
@@ -61,56 +62,56 @@ func operatorsLibrary() []function {
 		{operators.Greater, func(c int) bool { return c > 0 }},
 		{operators.GreaterEquals, func(c int) bool { return c >= 0 }},
 	} {
-		for _, k := range []kind{n, s, t, d} {
-			out = append(out, function{op.name, []kind{k, k}, b, compare(op.holds)})
+		for _, k := range []Kind{n, s, t, d} {
+			out = append(out, function{op.name, []Kind{k, k}, b, compare(op.holds)})
 		}
 	}
 	return out
 }
 
 func numbersLibrary() []function {
-	n, s, l := kindNumber, kindString, kindList
+	n, s, l := KindNumber, KindString, KindList
 	return []function{
-		{"size", []kind{s}, n, size},
-		{"size", []kind{l}, n, size},
-		{"size", []kind{kindObject}, n, size},
-		{"num", []kind{n}, n, toNumber},
-		{"num", []kind{s}, n, toNumber},
-		{"sum", []kind{l}, n, sum},
-		{"min", []kind{l}, n, extreme(-1)},
-		{"min", []kind{n, n}, n, extreme(-1)},
-		{"max", []kind{l}, n, extreme(1)},
-		{"max", []kind{n, n}, n, extreme(1)},
-		{"abs", []kind{n}, n, absolute},
-		{"round", []kind{n}, n, rounding(apd.RoundHalfUp)},
-		{"round", []kind{n, n}, n, rounding(apd.RoundHalfUp)},
-		{"floor", []kind{n}, n, rounding(apd.RoundFloor)},
-		{"ceil", []kind{n}, n, rounding(apd.RoundCeiling)},
+		{"size", []Kind{s}, n, size},
+		{"size", []Kind{l}, n, size},
+		{"size", []Kind{KindObject}, n, size},
+		{"num", []Kind{n}, n, toNumber},
+		{"num", []Kind{s}, n, toNumber},
+		{"sum", []Kind{l}, n, sum},
+		{"min", []Kind{l}, n, extreme(-1)},
+		{"min", []Kind{n, n}, n, extreme(-1)},
+		{"max", []Kind{l}, n, extreme(1)},
+		{"max", []Kind{n, n}, n, extreme(1)},
+		{"abs", []Kind{n}, n, absolute},
+		{"round", []Kind{n}, n, rounding(apd.RoundHalfUp)},
+		{"round", []Kind{n, n}, n, rounding(apd.RoundHalfUp)},
+		{"floor", []Kind{n}, n, rounding(apd.RoundFloor)},
+		{"ceil", []Kind{n}, n, rounding(apd.RoundCeiling)},
 	}
 }
 
 func textLibrary() []function {
-	s, n, l, b := kindString, kindNumber, kindList, kindBool
+	s, n, l, b := KindString, KindNumber, KindList, KindBool
 	return []function{
-		{"string", []kind{s}, s, toText},
-		{"string", []kind{n}, s, toText},
-		{"string", []kind{b}, s, toText},
-		{"string", []kind{kindTime}, s, toText},
-		{"string", []kind{kindDuration}, s, toText},
-		{"json", []kind{kindAny}, s, toJSON},
-		{"contains", []kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.Contains(a[0], a[1])) })},
-		{"startsWith", []kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.HasPrefix(a[0], a[1])) })},
-		{"endsWith", []kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.HasSuffix(a[0], a[1])) })},
-		{"matches", []kind{s, s}, b, texts(matches)},
-		{"lowerAscii", []kind{s}, s, texts(func(a []string) ref.Val { return types.String(ascii(a[0], 'A', 'Z')) })},
-		{"upperAscii", []kind{s}, s, texts(func(a []string) ref.Val { return types.String(ascii(a[0], 'a', 'z')) })},
-		{"trim", []kind{s}, s, texts(func(a []string) ref.Val { return types.String(strings.TrimSpace(a[0])) })},
-		{"replace", []kind{s, s, s}, s, texts(replace)},
-		{"split", []kind{s, s}, l, texts(split)},
-		{"join", []kind{l}, s, join1},
-		{"join", []kind{l, s}, s, join1},
-		{"url_escape", []kind{s}, s, texts(func(a []string) ref.Val { return types.String(urlEscape(a[0])) })},
-		{"sha256", []kind{s}, s, texts(func(a []string) ref.Val {
+		{"string", []Kind{s}, s, toText},
+		{"string", []Kind{n}, s, toText},
+		{"string", []Kind{b}, s, toText},
+		{"string", []Kind{KindTime}, s, toText},
+		{"string", []Kind{KindDuration}, s, toText},
+		{"json", []Kind{KindAny}, s, toJSON},
+		{"contains", []Kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.Contains(a[0], a[1])) })},
+		{"startsWith", []Kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.HasPrefix(a[0], a[1])) })},
+		{"endsWith", []Kind{s, s}, b, texts(func(a []string) ref.Val { return types.Bool(strings.HasSuffix(a[0], a[1])) })},
+		{"matches", []Kind{s, s}, b, texts(matches)},
+		{"lowerAscii", []Kind{s}, s, texts(func(a []string) ref.Val { return types.String(ascii(a[0], 'A', 'Z')) })},
+		{"upperAscii", []Kind{s}, s, texts(func(a []string) ref.Val { return types.String(ascii(a[0], 'a', 'z')) })},
+		{"trim", []Kind{s}, s, texts(func(a []string) ref.Val { return types.String(strings.TrimSpace(a[0])) })},
+		{"replace", []Kind{s, s, s}, s, texts(replace)},
+		{"split", []Kind{s, s}, l, texts(split)},
+		{"join", []Kind{l}, s, join1},
+		{"join", []Kind{l, s}, s, join1},
+		{"url_escape", []Kind{s}, s, texts(func(a []string) ref.Val { return types.String(urlEscape(a[0])) })},
+		{"sha256", []Kind{s}, s, texts(func(a []string) ref.Val {
 			h := sha256.Sum256([]byte(a[0]))
 			return types.String(hex.EncodeToString(h[:]))
 		})},
@@ -118,9 +119,9 @@ func textLibrary() []function {
 }
 
 func timeLibrary() []function {
-	n, s, t, d := kindNumber, kindString, kindTime, kindDuration
+	n, s, t, d := KindNumber, KindString, KindTime, KindDuration
 	field := func(name string, get func(time.Time) int) function {
-		return function{name, []kind{t}, n, func(args []ref.Val) ref.Val {
+		return function{name, []Kind{t}, n, func(args []ref.Val) ref.Val {
 			at, ok := args[0].(types.Timestamp)
 			if !ok {
 				return mismatch(name, args)
@@ -129,10 +130,10 @@ func timeLibrary() []function {
 		}}
 	}
 	return []function{
-		{"timestamp", []kind{s}, t, toTime},
-		{"timestamp", []kind{t}, t, toTime},
-		{"duration", []kind{s}, d, toDuration},
-		{"duration", []kind{d}, d, toDuration},
+		{"timestamp", []Kind{s}, t, toTime},
+		{"timestamp", []Kind{t}, t, toTime},
+		{"duration", []Kind{s}, d, toDuration},
+		{"duration", []Kind{d}, d, toDuration},
 		field("getFullYear", time.Time.Year),
 		field("getMonth", func(t time.Time) int { return int(t.Month()) - 1 }),
 		field("getDate", time.Time.Day),
@@ -140,7 +141,7 @@ func timeLibrary() []function {
 		field("getHours", time.Time.Hour),
 		field("getMinutes", time.Time.Minute),
 		field("getSeconds", time.Time.Second),
-		{"seconds", []kind{d}, n, seconds},
+		{"seconds", []Kind{d}, n, seconds},
 	}
 }
 
@@ -149,34 +150,34 @@ func timeLibrary() []function {
 func mismatch(name string, args []ref.Val) ref.Val {
 	kinds := make([]string, len(args))
 	for i, a := range args {
-		kinds[i] = kindOf(a).words()
+		kinds[i] = kindOf(a).Words()
 	}
 	return fail("%s cannot take %s", spoken(name), strings.Join(kinds, " and "))
 }
 
 // kindOf is the type of a value at run time, without its parts.
-func kindOf(v ref.Val) *typ {
+func kindOf(v ref.Val) *Type {
 	switch v.(type) {
 	case *numVal:
-		return numberTyp()
+		return Number()
 	case types.String:
-		return textTyp()
+		return Text()
 	case types.Bool:
-		return boolTyp()
+		return Bool()
 	case types.Null:
-		return &typ{kind: kindNull}
+		return &Type{Kind: KindNull}
 	case types.Timestamp:
-		return timeTyp()
+		return Time()
 	case types.Duration:
-		return &typ{kind: kindDuration}
+		return &Type{Kind: KindDuration}
 	case *types.Optional:
-		return optionalTyp(anyTyp())
+		return maybe(Any())
 	case traits.Mapper:
-		return openTyp()
+		return Open()
 	case traits.Lister:
-		return listTyp(anyTyp())
+		return List(Any())
 	}
-	return anyTyp()
+	return Any()
 }
 
 // spoken turns the internal name of an operator into what stands in the text.
@@ -223,13 +224,13 @@ func binary(op byte) func([]ref.Val) ref.Val {
 			if !ok {
 				return mismatch(name, args)
 			}
-			d, err := calculate(op, &a.d, &b.d)
+			d, err := exact.Calculate(op, &a.d, &b.d)
 			if err != nil {
 				return fail("%s %c %s: %v", a.text(), op, b.text(), err)
 			}
 			return newNum(d)
 		}
-		if kindOf(x).kind == kindOf(y).kind || isTime(x) && isTime(y) {
+		if kindOf(x).Kind == kindOf(y).Kind || isTime(x) && isTime(y) {
 			switch a := x.(type) {
 			case traits.Adder:
 				if op == '+' {
@@ -245,8 +246,8 @@ func binary(op byte) func([]ref.Val) ref.Val {
 }
 
 func isTime(v ref.Val) bool {
-	k := kindOf(v).kind
-	return k == kindTime || k == kindDuration
+	k := kindOf(v).Kind
+	return k == KindTime || k == KindDuration
 }
 
 func compare(holds func(int) bool) func([]ref.Val) ref.Val {
@@ -261,7 +262,7 @@ func compare(holds func(int) bool) func([]ref.Val) ref.Val {
 				return types.Bool(holds(int(c)))
 			}
 		}
-		return fail("%s and %s cannot be compared", kindOf(args[0]).words(), kindOf(args[1]).words())
+		return fail("%s and %s cannot be compared", kindOf(args[0]).Words(), kindOf(args[1]).Words())
 	}
 }
 
@@ -280,10 +281,10 @@ func toNumber(args []ref.Val) ref.Val {
 	case *numVal:
 		return x
 	case types.String:
-		v, err := readJSON(string(x))
-		n, ok := v.(number)
+		v, err := exact.Read(string(x))
+		n, ok := v.(exact.Number)
 		if err != nil || !ok {
-			return fail("%q is not a number", shorten(string(x)))
+			return fail("%q is not a number", exact.Shorten(string(x)))
 		}
 		return wrap(n, nil)
 	}
@@ -302,7 +303,7 @@ func numbers(name string, args []ref.Val) ([]*numVal, ref.Val) {
 	for i, a := range args {
 		n, ok := a.(*numVal)
 		if !ok {
-			return nil, fail("%s needs numbers, and found %s", spoken(name), kindOf(a).words())
+			return nil, fail("%s needs numbers, and found %s", spoken(name), kindOf(a).Words())
 		}
 		out[i] = n
 	}
@@ -317,7 +318,7 @@ func sum(args []ref.Val) ref.Val {
 	total := new(apd.Decimal)
 	for _, n := range list {
 		var err error
-		if total, err = calculate('+', total, &n.d); err != nil {
+		if total, err = exact.Calculate('+', total, &n.d); err != nil {
 			return fail("sum(): %v", err)
 		}
 	}
@@ -367,12 +368,12 @@ func rounding(mode apd.Rounder) func([]ref.Val) ref.Val {
 		places := int64(0)
 		if len(list) == 2 {
 			p, whole := list[1].index()
-			if !whole || p > -minExponent || p < -maxExponent {
+			if !whole || p > -exact.MinExponent || p < -exact.MaxExponent {
 				return fail("cannot round to %s places", list[1].text())
 			}
 			places = p
 		}
-		d, err := roundTo(&list[0].d, int32(places), mode)
+		d, err := exact.RoundTo(&list[0].d, int32(places), mode)
 		if err != nil {
 			return fail("round(): %v", err)
 		}
@@ -407,7 +408,7 @@ func texts(f func([]string) ref.Val) func([]ref.Val) ref.Val {
 		for i, a := range args {
 			s, ok := a.(types.String)
 			if !ok {
-				return fail("expected text, and found %s", kindOf(a).words())
+				return fail("expected text, and found %s", kindOf(a).Words())
 			}
 			list[i] = string(s)
 		}
@@ -418,7 +419,7 @@ func texts(f func([]string) ref.Val) func([]ref.Val) ref.Val {
 func matches(a []string) ref.Val {
 	re, err := regexp.Compile(a[1])
 	if err != nil {
-		return fail("%q is not a pattern: %v", shorten(a[1]), err)
+		return fail("%q is not a pattern: %v", exact.Shorten(a[1]), err)
 	}
 	return types.Bool(re.MatchString(a[0]))
 }
@@ -469,13 +470,13 @@ func join1(args []ref.Val) ref.Val {
 	for i := range l.Size().(types.Int) {
 		s, ok := l.Get(i).(types.String)
 		if !ok {
-			return fail("join() needs a list of text, and found %s", kindOf(l.Get(i)).words())
+			return fail("Join() needs a list of text, and found %s", kindOf(l.Get(i)).Words())
 		}
 		if i > 0 {
 			b.WriteString(string(separator))
 		}
 		if b.WriteString(string(s)); b.Len() > maxText {
-			return fail("join() would make a text above 1 MiB")
+			return fail("Join() would make a text above 1 MiB")
 		}
 	}
 	return types.String(b.String())
@@ -504,7 +505,7 @@ func toTime(args []ref.Val) ref.Val {
 	case types.String:
 		t, err := time.Parse(time.RFC3339Nano, string(x))
 		if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
-			return fail("%q is not an instant such as 2026-01-31T09:00:00Z", shorten(string(x)))
+			return fail("%q is not an instant such as 2026-01-31T09:00:00Z", exact.Shorten(string(x)))
 		}
 		return types.Timestamp{Time: t.UTC()}
 	}
@@ -518,7 +519,7 @@ func toDuration(args []ref.Val) ref.Val {
 	case types.String:
 		d, err := time.ParseDuration(string(x))
 		if err != nil {
-			return fail("%q is not a duration such as 36h or 90s", shorten(string(x)))
+			return fail("%q is not a duration such as 36h or 90s", exact.Shorten(string(x)))
 		}
 		return types.Duration{Duration: d}
 	}

@@ -1,4 +1,4 @@
-package workflow
+package expr
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // frame is the Env of one evaluation. It decodes a root when the expression
@@ -16,7 +17,7 @@ import (
 // their documents once. It belongs to one goroutine.
 type frame struct {
 	env   *Env
-	types *roots
+	types *Scope
 	roots map[string]ref.Val
 }
 
@@ -42,17 +43,17 @@ func (f *frame) Parent() cel.Activation { return nil }
 func (f *frame) root(name string) (ref.Val, bool) {
 	switch name {
 	case "input":
-		return decode(f.env.Input, f.types.input), f.env.Input != nil
+		return decode(f.env.Input, f.types.Input), f.env.Input != nil
 	case "steps":
-		return &membersVal{m: stepsRoot{f.env.Steps, f.types.steps}}, true
+		return &membersVal{m: stepsRoot{f.env.Steps, f.types.Steps}}, true
 	case "vars":
-		return &membersVal{m: varsRoot{f.env.Vars, f.types.vars}}, true
+		return &membersVal{m: varsRoot{f.env.Vars, f.types.Vars}}, true
 	case "run":
 		return &membersVal{m: runRoot{&f.env.Run}}, true
 	case "now":
 		return instant(f.env.Now), true
 	case "step":
-		return &objectVal{o: &object{keys: []string{"key"}, vals: []any{f.env.StepKey}}}, f.env.StepKey != ""
+		return &objectVal{o: &exact.Object{Keys: []string{"key"}, Vals: []any{f.env.StepKey}}}, f.env.StepKey != ""
 	case "error":
 		if f.env.Error == nil {
 			return nil, false
@@ -67,8 +68,8 @@ func (f *frame) root(name string) (ref.Val, bool) {
 func instant(t time.Time) ref.Val { return types.Timestamp{Time: t.UTC()} }
 
 // decode reads a document; one that cannot be read is an error where it is used.
-func decode(doc json.RawMessage, t *typ) ref.Val {
-	v, err := readJSON(string(doc))
+func decode(doc json.RawMessage, t *Type) ref.Val {
+	v, err := exact.Read(string(doc))
 	if err != nil {
 		return fail("%v", err)
 	}
@@ -77,14 +78,14 @@ func decode(doc json.RawMessage, t *typ) ref.Val {
 
 // errorVal is an error as an object; of a step's own error its id is not said again.
 func errorVal(e *ErrorEnv, withStep bool) ref.Val {
-	o := &object{keys: []string{"code", "message"}, vals: []any{"", ""}}
+	o := &exact.Object{Keys: []string{"code", "message"}, Vals: []any{"", ""}}
 	if withStep {
-		o = &object{keys: []string{"code", "message", "step"}, vals: []any{"", "", ""}}
+		o = &exact.Object{Keys: []string{"code", "message", "step"}, Vals: []any{"", "", ""}}
 	}
 	if e != nil {
-		o.vals[0], o.vals[1] = e.Code, e.Message
+		o.Vals[0], o.Vals[1] = e.Code, e.Message
 		if withStep {
-			o.vals[2] = e.Step
+			o.Vals[2] = e.Step
 		}
 	}
 	return &objectVal{o: o}
@@ -94,7 +95,7 @@ func errorVal(e *ErrorEnv, withStep bool) ref.Val {
 // at compile time, and a step without a record has not run.
 type stepsRoot struct {
 	records map[string]StepEnv
-	types   map[string]stepType
+	types   map[string]Step
 }
 
 func (s stepsRoot) find(id string) (ref.Val, bool) {
@@ -102,15 +103,15 @@ func (s stepsRoot) find(id string) (ref.Val, bool) {
 	if !found {
 		env.Outcome = "not_run"
 	}
-	return &membersVal{m: stepRoot{env, s.types[id].output}}, true
+	return &membersVal{m: stepRoot{env, s.types[id].Output}}, true
 }
 
-func (s stepsRoot) list() []string { return slices.SortedFunc(maps.Keys(s.records), compareKeys) }
+func (s stepsRoot) list() []string { return slices.SortedFunc(maps.Keys(s.records), exact.CompareKeys) }
 
 // stepRoot is steps.<id>. Its error has empty texts while there is none.
 type stepRoot struct {
 	StepEnv
-	output *typ
+	output *Type
 }
 
 func (s stepRoot) find(name string) (ref.Val, bool) {
@@ -140,7 +141,7 @@ func (s stepRoot) list() []string {
 // varsRoot is vars.
 type varsRoot struct {
 	values map[string]json.RawMessage
-	types  map[string]*typ
+	types  map[string]*Type
 }
 
 func (v varsRoot) find(name string) (ref.Val, bool) {
@@ -151,7 +152,7 @@ func (v varsRoot) find(name string) (ref.Val, bool) {
 	return decode(doc, v.types[name]), true
 }
 
-func (v varsRoot) list() []string { return slices.SortedFunc(maps.Keys(v.values), compareKeys) }
+func (v varsRoot) list() []string { return slices.SortedFunc(maps.Keys(v.values), exact.CompareKeys) }
 
 // runRoot is run.
 type runRoot struct{ *RunEnv }

@@ -1,4 +1,4 @@
-package workflow
+package expr
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // checker finds the type of an expression and everything that is wrong with
@@ -23,23 +24,23 @@ type checker struct {
 	numerals map[int]string // by byte offset
 	info     *ast.SourceInfo
 	make     ast.ExprFactory
-	r        *roots
+	r        *Scope
 	library  map[string][]function
 
 	locals   []local        // variables of macros, innermost last
 	present  map[string]int // paths that a has() in front has shown to be there
-	problems []exprProblem
+	problems []Problem
 }
 
 // A local is a variable that a macro such as map() introduces.
 type local struct {
 	name string
-	typ  *typ
+	typ  *Type
 }
 
 // report adds a problem at a node, once.
 func (c *checker) report(e ast.Expr, kind, suggestion, format string, args ...any) {
-	p := exprProblem{offset: c.base + c.start(e), kind: kind, message: fmt.Sprintf(format, args...), suggestion: suggestion}
+	p := Problem{Offset: c.base + c.start(e), Kind: kind, Message: fmt.Sprintf(format, args...), Suggestion: suggestion}
 	if !slices.Contains(c.problems, p) {
 		c.problems = append(c.problems, p)
 	}
@@ -67,7 +68,7 @@ func (c *checker) byteOffset(char int) int {
 }
 
 // infer returns the type of a node.
-func (c *checker) infer(e ast.Expr) *typ {
+func (c *checker) infer(e ast.Expr) *Type {
 	switch e.Kind() {
 	case ast.LiteralKind:
 		return c.literal(e)
@@ -77,7 +78,7 @@ func (c *checker) infer(e ast.Expr) *typ {
 		s := e.AsSelect()
 		if s.IsTestOnly() {
 			c.member(e, s.Operand(), s.FieldName(), true)
-			return boolTyp()
+			return Bool()
 		}
 		return c.member(e, s.Operand(), s.FieldName(), false)
 	case ast.CallKind:
@@ -89,40 +90,40 @@ func (c *checker) infer(e ast.Expr) *typ {
 	case ast.ComprehensionKind:
 		return c.comprehension(e)
 	case ast.StructKind:
-		c.report(e, problemSyntax, `{"name": value}`, "an object is written with its keys in quotes and without a type name")
+		c.report(e, ProblemSyntax, `{"name": value}`, "an object is written with its keys in quotes and without a type name")
 	}
-	return anyTyp()
+	return Any()
 }
 
-func (c *checker) literal(e ast.Expr) *typ {
+func (c *checker) literal(e ast.Expr) *Type {
 	switch v := e.AsLiteral().(type) {
 	case types.String:
-		return textTyp()
+		return Text()
 	case types.Bool:
-		return boolTyp()
+		return Bool()
 	case types.Null:
-		return &typ{kind: kindNull}
+		return &Type{Kind: KindNull}
 	case *numVal:
-		return numberTyp()
+		return Number()
 	case types.Int:
 		return c.numeral(e, int64(v), v < 0)
 	case types.Double:
 		return c.numeral(e, 0, v < 0)
 	case types.Uint:
-		c.report(e, problemSyntax, "leave out the u", "there is one kind of number; it has no suffix")
-		return numberTyp()
+		c.report(e, ProblemSyntax, "leave out the u", "there is one kind of number; it has no suffix")
+		return Number()
 	}
-	c.report(e, problemSyntax, "write it as text, without the b", "bytes are not a JSON value")
-	return anyTyp()
+	c.report(e, ProblemSyntax, "write it as text, without the b", "bytes are not a JSON value")
+	return Any()
 }
 
 // numeral makes the node an exact number. A numeral without a place in the
 // text was made by a macro and is what it says.
-func (c *checker) numeral(e ast.Expr, made int64, negative bool) *typ {
+func (c *checker) numeral(e ast.Expr, made int64, negative bool) *Type {
 	place, ok := c.info.GetOffsetRange(e.ID())
 	if !ok || place.Start == place.Stop {
 		e.SetKindCase(c.make.NewLiteral(e.ID(), numOf(made)))
-		return numberTyp()
+		return Number()
 	}
 	at := c.byteOffset(int(place.Start))
 	for at < len(c.text) && c.numerals[at] == "" { // the place of -5 is that of its sign
@@ -130,14 +131,14 @@ func (c *checker) numeral(e ast.Expr, made int64, negative bool) *typ {
 	}
 	n, err := readNumeral(c.numerals[at], negative)
 	if err != nil {
-		c.report(e, problemNumber, "", "the number %s %v", shorten(c.numerals[at]), err)
+		c.report(e, ProblemNumber, "", "the number %s %v", exact.Shorten(c.numerals[at]), err)
 		n = "0"
 	}
 	e.SetKindCase(c.make.NewLiteral(e.ID(), wrap(n, nil)))
-	return numberTyp()
+	return Number()
 }
 
-func (c *checker) ident(e ast.Expr) *typ {
+func (c *checker) ident(e ast.Expr) *Type {
 	name := e.AsIdent()
 	for i := len(c.locals) - 1; i >= 0; i-- {
 		if c.locals[i].name == name {
@@ -147,10 +148,10 @@ func (c *checker) ident(e ast.Expr) *typ {
 	t, found := c.r.root(name)
 	if !found {
 		c.unknownRoot(e, name)
-		return anyTyp()
+		return Any()
 	}
 	if name == "steps" {
-		c.report(e, problemType, "steps.<id>.output", "steps is not a value; name one of its steps")
+		c.report(e, ProblemType, "steps.<id>.output", "steps is not a value; name one of its steps")
 	}
 	return t
 }
@@ -162,23 +163,23 @@ func (c *checker) unknownRoot(e ast.Expr, name string) {
 			names = append(names, l.name)
 		}
 	}
-	if close := nearest(name, names); close != "" {
-		c.report(e, problemUnknownRoot, close, "%s does not exist here; did you mean %s?", name, close)
+	if close := Nearest(name, names); close != "" {
+		c.report(e, ProblemUnknownRoot, close, "%s does not exist here; did you mean %s?", name, close)
 		return
 	}
-	if t := orAny(c.r.input); t.kind == kindObject {
+	if t := orAny(c.r.Input); t.Kind == KindObject {
 		if _, found := t.fields[name]; found {
-			c.report(e, problemUnknownRoot, "input."+name, "%s does not exist here; did you mean input.%s?", name, name)
+			c.report(e, ProblemUnknownRoot, "input."+name, "%s does not exist here; did you mean input.%s?", name, name)
 			return
 		}
 	}
-	c.report(e, problemUnknownRoot, "", "%s does not exist here; there is %s", name, strings.Join(c.r.names(), ", "))
+	c.report(e, ProblemUnknownRoot, "", "%s does not exist here; there is %s", name, strings.Join(c.r.names(), ", "))
 }
 
 // steps reports whether the node is the root steps, and step names the step
 // when the node is steps.<id>.
 func (c *checker) steps(e ast.Expr) bool {
-	if e.Kind() != ast.IdentKind || e.AsIdent() != "steps" || c.r.startOnly {
+	if e.Kind() != ast.IdentKind || e.AsIdent() != "steps" || c.r.StartOnly {
 		return false
 	}
 	return !slices.ContainsFunc(c.locals, func(l local) bool { return l.name == "steps" })
@@ -207,57 +208,57 @@ func literalText(e ast.Expr) (string, bool) {
 }
 
 // member is operand.name, or has(operand.name) when test is set.
-func (c *checker) member(e, operand ast.Expr, name string, test bool) *typ {
+func (c *checker) member(e, operand ast.Expr, name string, test bool) *Type {
 	if c.steps(operand) {
 		if !test {
-			c.report(e, problemType, fmt.Sprintf("steps.%s.output", name), "a step is not a value; name its output, outcome, attempts or error")
+			c.report(e, ProblemType, fmt.Sprintf("steps.%s.output", name), "a step is not a value; name its output, outcome, attempts or error")
 		}
 		return c.stepTyp(e, name)
 	}
-	var t *typ
+	var t *Type
 	if id, ok := c.step(operand); ok {
 		t = c.stepTyp(operand, id)
 	} else {
 		t = c.infer(operand)
 	}
-	if t.kind == kindOptional {
-		return optionalTyp(c.field(e, operand, t.of, name, true))
+	if t.Kind == KindOptional {
+		return maybe(c.field(e, operand, t.of, name, true))
 	}
 	return c.field(e, operand, t, name, test)
 }
 
 // stepTyp is the type of steps.<id>, or any when there is no such step.
-func (c *checker) stepTyp(e ast.Expr, id string) *typ {
-	s, found := c.r.steps[id]
+func (c *checker) stepTyp(e ast.Expr, id string) *Type {
+	s, found := c.r.Steps[id]
 	if !found {
-		names := make([]string, 0, len(c.r.steps))
-		for name := range c.r.steps {
+		names := make([]string, 0, len(c.r.Steps))
+		for name := range c.r.Steps {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		if close := nearest(id, names); close != "" {
-			c.report(e, problemUnknownStep, "steps."+close, "there is no step %q; did you mean %q?", id, close)
+		if close := Nearest(id, names); close != "" {
+			c.report(e, ProblemUnknownStep, "steps."+close, "there is no step %q; did you mean %q?", id, close)
 		} else {
-			c.report(e, problemUnknownStep, "", "there is no step %q", id)
+			c.report(e, ProblemUnknownStep, "", "there is no step %q", id)
 		}
-		return anyTyp()
+		return Any()
 	}
-	if s.later {
-		c.report(e, problemLaterStep, "", "step %q has not run when this is evaluated", id)
-		return anyTyp()
+	if s.Later {
+		c.report(e, ProblemLaterStep, "", "step %q has not run when this is evaluated", id)
+		return Any()
 	}
 	return s.object()
 }
 
 // field is the type of a field of t; optional ones must have been tested
 // unless present says that this very access is the test.
-func (c *checker) field(e, operand ast.Expr, t *typ, name string, present bool) *typ {
-	if t.unknown() {
-		return anyTyp()
+func (c *checker) field(e, operand ast.Expr, t *Type, name string, present bool) *Type {
+	if t.Unknown() {
+		return Any()
 	}
-	if t.kind != kindObject {
-		c.report(e, problemType, "", "%s is %s and has no field %q", c.show(operand), t.words(), name)
-		return anyTyp()
+	if t.Kind != KindObject {
+		c.report(e, ProblemType, "", "%s is %s and has no field %q", c.show(operand), t.Words(), name)
+		return Any()
 	}
 	f, found := t.fields[name]
 	if !found {
@@ -265,7 +266,7 @@ func (c *checker) field(e, operand ast.Expr, t *typ, name string, present bool) 
 			return orAny(t.of)
 		}
 		c.unknownField(e, operand, t, name)
-		return anyTyp()
+		return Any()
 	}
 	if f.optional && !present && c.present[path(e)] == 0 {
 		c.missing(e, operand, name)
@@ -273,49 +274,49 @@ func (c *checker) field(e, operand ast.Expr, t *typ, name string, present bool) 
 	return f.typ
 }
 
-func (c *checker) unknownField(e, operand ast.Expr, t *typ, name string) {
+func (c *checker) unknownField(e, operand ast.Expr, t *Type, name string) {
 	names := t.fieldNames()
 	object := c.show(operand)
-	switch close := nearest(name, names); {
+	switch close := Nearest(name, names); {
 	case close != "":
-		c.report(e, problemUnknownField, object+"."+close, "%s has no field %q; did you mean %q?", object, name, close)
+		c.report(e, ProblemUnknownField, object+"."+close, "%s has no field %q; did you mean %q?", object, name, close)
 	case len(names) == 0:
-		c.report(e, problemUnknownField, "", "%s has no field %q", object, name)
+		c.report(e, ProblemUnknownField, "", "%s has no field %q", object, name)
 	default:
-		c.report(e, problemUnknownField, "", "%s has no field %q; it has %s", object, name, strings.Join(names, ", "))
+		c.report(e, ProblemUnknownField, "", "%s has no field %q; it has %s", object, name, strings.Join(names, ", "))
 	}
 }
 
 func (c *checker) missing(e, operand ast.Expr, name string) {
 	object := c.show(operand)
 	if id, ok := c.step(operand); ok {
-		c.report(e, problemMaybeNotRun, fmt.Sprintf("steps.%s.?output.orValue({})", id),
+		c.report(e, ProblemMaybeNotRun, fmt.Sprintf("steps.%s.?output.orValue({})", id),
 			"step %q may not have run, and then it has no output; read it with .? and say what to take instead", id)
 		return
 	}
-	c.report(e, problemMaybeMissing, fmt.Sprintf("%s.?%s.orValue(...)", object, name),
+	c.report(e, ProblemMaybeMissing, fmt.Sprintf("%s.?%s.orValue(...)", object, name),
 		"%s.%s is optional and may be missing; say what to take instead, or ask has(%s.%s) first", object, name, object, name)
 }
 
 // show writes a node as it stands in the expression, for messages.
-func (c *checker) show(e ast.Expr) string { return shorten(render(e)) }
+func (c *checker) show(e ast.Expr) string { return exact.Shorten(render(e)) }
 
-func (c *checker) list(e ast.Expr) *typ {
+func (c *checker) list(e ast.Expr) *Type {
 	l := e.AsList()
-	of := &typ{kind: kindNever}
+	of := &Type{Kind: KindNever}
 	for i, elem := range l.Elements() {
 		t := c.infer(elem)
-		if l.IsOptional(int32(i)) && t.kind == kindOptional {
+		if l.IsOptional(int32(i)) && t.Kind == KindOptional {
 			t = t.of
 		}
-		of = join(of, t)
+		of = Join(of, t)
 	}
-	return listTyp(of)
+	return List(of)
 }
 
 // mapLiteral also puts the call of objectFunction in the place of the literal.
-func (c *checker) mapLiteral(e ast.Expr) *typ {
-	out := &typ{kind: kindObject, fields: map[string]field{}}
+func (c *checker) mapLiteral(e ast.Expr) *Type {
+	out := &Type{Kind: KindObject, fields: map[string]field{}}
 	var parts []ast.Expr
 	for _, entry := range e.AsMap().Entries() {
 		m := entry.AsMapEntry()
@@ -326,12 +327,12 @@ func (c *checker) mapLiteral(e ast.Expr) *typ {
 	return out
 }
 
-func (c *checker) mapEntry(out *typ, m ast.MapEntry) {
+func (c *checker) mapEntry(out *Type, m ast.MapEntry) {
 	t := c.infer(m.Value())
 	if m.IsOptional() {
-		if t.kind != kindOptional && !t.unknown() {
-			c.report(m.Value(), problemType, "", "%s is always there; leave out the ? before its key", c.show(m.Value()))
-		} else if t.kind == kindOptional {
+		if t.Kind != KindOptional && !t.Unknown() {
+			c.report(m.Value(), ProblemType, "", "%s is always there; leave out the ? before its key", c.show(m.Value()))
+		} else if t.Kind == KindOptional {
 			t = t.of
 		}
 	}
@@ -339,35 +340,35 @@ func (c *checker) mapEntry(out *typ, m ast.MapEntry) {
 	switch kt := c.infer(m.Key()); {
 	case fixed:
 		if _, twice := out.fields[key]; twice {
-			c.report(m.Key(), problemSyntax, "", "key %q stands twice in one object", key)
+			c.report(m.Key(), ProblemSyntax, "", "key %q stands twice in one object", key)
 		}
 		out.fields[key] = field{typ: t, optional: m.IsOptional()}
-	case kt.kind == kindString || kt.unknown():
-		out.open, out.of = true, anyTyp()
+	case kt.Kind == KindString || kt.Unknown():
+		out.open, out.of = true, Any()
 	default:
-		c.report(m.Key(), problemType, fmt.Sprintf("%q", c.show(m.Key())), "the keys of an object are text, and %s is %s", c.show(m.Key()), kt.words())
+		c.report(m.Key(), ProblemType, fmt.Sprintf("%q", c.show(m.Key())), "the keys of an object are text, and %s is %s", c.show(m.Key()), kt.Words())
 	}
 }
 
 // comprehension is what a macro over a list or the keys of an object becomes.
-func (c *checker) comprehension(e ast.Expr) *typ {
+func (c *checker) comprehension(e ast.Expr) *Type {
 	f := e.AsComprehension()
-	elem := anyTyp()
-	switch over := c.infer(f.IterRange()); over.kind {
-	case kindList:
+	elem := Any()
+	switch over := c.infer(f.IterRange()); over.Kind {
+	case KindList:
 		elem = orAny(over.of)
-	case kindObject:
-		elem = textTyp()
-	case kindAny, kindNever:
+	case KindObject:
+		elem = Text()
+	case KindAny, KindNever:
 	default:
-		c.report(f.IterRange(), problemType, "", "%s is %s; only the elements of a list or the keys of an object can be walked", c.show(f.IterRange()), over.words())
+		c.report(f.IterRange(), ProblemType, "", "%s is %s; only the elements of a list or the keys of an object can be walked", c.show(f.IterRange()), over.Words())
 	}
 	accu := c.infer(f.AccuInit())
 	depth := len(c.locals)
 	c.locals = append(c.locals, local{f.AccuVar(), accu}, local{f.IterVar(), elem})
 	hidden := c.hide(f.IterVar(), f.AccuVar())
 	c.infer(f.LoopCondition())
-	accu = join(accu, c.infer(f.LoopStep()))
+	accu = Join(accu, c.infer(f.LoopStep()))
 	c.locals[depth].typ = accu
 	c.locals = c.locals[:depth+1]
 	t := c.infer(f.Result())

@@ -1,72 +1,79 @@
-package workflow
+package expr
 
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
-// expressions is the parser and evaluator of expressions, made once; it never
-// changes. A failure to make it is a mistake in the library of functions, which
-// every test of this package would show.
-var expressions = func() *cel.Env {
-	env, err := newLanguage()
-	if err != nil {
-		panic(err)
-	}
-	return env
-}()
+// A language is what all expressions share: the parser and evaluator, and the
+// functions by name.
+type language struct {
+	env       *cel.Env
+	functions map[string][]function
+}
 
-// functionsByName is the library by name; it never changes.
-var functionsByName = func() map[string][]function {
-	out := map[string][]function{}
+// shared makes the language when the first expression is compiled; it is never
+// changed afterwards, and importing the package costs nothing.
+//
+// constant: the same for every caller
+var shared = sync.OnceValues(func() (language, error) {
+	l := language{functions: map[string][]function{}}
 	for _, f := range library() {
-		out[f.name] = append(out[f.name], f)
+		l.functions[f.name] = append(l.functions[f.name], f)
 	}
-	return out
-}()
+	var err error
+	l.env, err = newEnv(l.functions)
+	return l, err
+})
 
 // compile compiles one expression that stands at byte base of the text of the
 // definition. With problems the program is nil.
-func compile(text string, base int, r *roots) (*program, *typ, []exprProblem) {
+func compile(text string, base int, r *Scope) (*program, *Type, []Problem) {
 	if len(text) > maxExpression {
-		return nil, anyTyp(), []exprProblem{{offset: base, kind: problemTooLong,
-			message:    fmt.Sprintf("the expression has %d bytes; at most %d are allowed", len(text), maxExpression),
-			suggestion: "put parts of it into a set step"}}
+		return nil, Any(), []Problem{{Offset: base, Kind: ProblemTooLong,
+			Message:    fmt.Sprintf("the expression has %d bytes; at most %d are allowed", len(text), maxExpression),
+			Suggestion: "put parts of it into a set step"}}
 	}
 	if strings.TrimSpace(text) == "" {
-		return nil, anyTyp(), []exprProblem{{offset: base, kind: problemSyntax, message: "the expression is empty", suggestion: "${ input }"}}
+		return nil, Any(), []Problem{{Offset: base, Kind: ProblemSyntax, Message: "the expression is empty", Suggestion: "${ input }"}}
 	}
-	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
-		return nil, anyTyp(), []exprProblem{{offset: base, kind: problemSyntax, message: errDirtyText.Error()}}
+	if err := exact.Clean(text); err != nil {
+		return nil, Any(), []Problem{{Offset: base, Kind: ProblemSyntax, Message: err.Error()}}
+	}
+	l, err := shared()
+	if err != nil {
+		return nil, Any(), []Problem{{Offset: base, Kind: ProblemSyntax, Message: err.Error()}}
 	}
 	tamed, numerals := tame(text)
-	parsed, issues := expressions.Parse(tamed)
+	parsed, issues := l.env.Parse(tamed)
 	offsets := byteOffsets(text)
 	if issues.Err() != nil {
-		return nil, anyTyp(), syntaxProblems(text, base, offsets, issues)
+		return nil, Any(), syntaxProblems(text, base, offsets, issues)
 	}
 	tree := parsed.NativeRep()
 	if depth := nesting(tree.Expr()); depth > maxDepth {
-		return nil, anyTyp(), []exprProblem{{offset: base, kind: problemTooDeep,
-			message:    fmt.Sprintf("the expression is nested %d deep; at most %d are allowed", depth, maxDepth),
-			suggestion: "put parts of it into a set step"}}
+		return nil, Any(), []Problem{{Offset: base, Kind: ProblemTooDeep,
+			Message:    fmt.Sprintf("the expression is nested %d deep; at most %d are allowed", depth, maxDepth),
+			Suggestion: "put parts of it into a set step"}}
 	}
 	c := &checker{
 		text: text, base: base, offsets: offsets, numerals: numerals,
-		info: tree.SourceInfo(), make: ast.NewExprFactory(), r: r, library: functionsByName,
+		info: tree.SourceInfo(), make: ast.NewExprFactory(), r: r, library: l.functions,
 	}
 	t := c.infer(tree.Expr())
 	if c.problems != nil {
-		return nil, anyTyp(), c.problems
+		return nil, Any(), c.problems
 	}
-	prog, err := plan(expressions, tree, strings.TrimSpace(text), r)
+	prog, err := plan(l.env, tree, strings.TrimSpace(text), r)
 	if err != nil {
-		return nil, anyTyp(), []exprProblem{{offset: base, kind: problemSyntax, message: err.Error()}}
+		return nil, Any(), []Problem{{Offset: base, Kind: ProblemSyntax, Message: err.Error()}}
 	}
 	return prog, t, nil
 }
@@ -86,7 +93,7 @@ func byteOffsets(text string) []int {
 
 // syntaxProblems are the parser's findings in plain words; after the first the
 // parser guesses, so only that one is told.
-func syntaxProblems(text string, base int, offsets []int, issues *cel.Issues) []exprProblem {
+func syntaxProblems(text string, base int, offsets []int, issues *cel.Issues) []Problem {
 	first := issues.Errors()[0]
 	at := 0
 	lines := strings.SplitAfter(text, "\n")
@@ -96,9 +103,9 @@ func syntaxProblems(text string, base int, offsets []int, issues *cel.Issues) []
 	if line := first.Location.Line() - 1; line >= 0 && line < len(lines) {
 		at += columnBytes(lines[line], first.Location.Column())
 	}
-	p := exprProblem{offset: base + min(at, len(text)), kind: problemSyntax, message: "this is not an expression: " + plainSyntax(first.Message)}
-	p.suggestion = syntaxHint(text)
-	return []exprProblem{p}
+	p := Problem{Offset: base + min(at, len(text)), Kind: ProblemSyntax, Message: "this is not an expression: " + plainSyntax(first.Message)}
+	p.Suggestion = syntaxHint(text)
+	return []Problem{p}
 }
 
 func columnBytes(line string, column int) int {

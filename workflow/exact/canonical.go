@@ -1,9 +1,12 @@
-package workflow
+package exact
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
 )
 
 // Canonical writes a JSON document in the one form that equal documents share:
@@ -14,11 +17,11 @@ import (
 // single reading or cannot be kept exactly: repeated keys, invalid UTF-8, lone
 // surrogates, NUL, nesting deeper than 64, numbers of more than 34 digits.
 func Canonical(doc []byte) (json.RawMessage, error) {
-	v, err := readJSON(string(doc))
+	v, err := Read(string(doc))
 	if err != nil {
 		return nil, err
 	}
-	return appendJSON(make([]byte, 0, len(doc)), v), nil
+	return Append(make([]byte, 0, len(doc)), v), nil
 }
 
 // Digest returns the SHA-256 of the canonical form of a JSON document, as 64
@@ -32,8 +35,18 @@ func Digest(doc []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// appendJSON writes a tree as readJSON makes it.
-func appendJSON(b []byte, v any) []byte {
+var errDirty = errors.New("the text holds NUL or invalid UTF-8")
+
+// Clean refuses a text that no document may hold.
+func Clean(s string) error {
+	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
+		return errDirty
+	}
+	return nil
+}
+
+// Append writes a tree as Read makes it.
+func Append(b []byte, v any) []byte {
 	switch x := v.(type) {
 	case bool:
 		if x {
@@ -41,8 +54,8 @@ func appendJSON(b []byte, v any) []byte {
 		}
 		return append(b, "false"...)
 	case string:
-		return appendString(b, x)
-	case number:
+		return AppendString(b, x)
+	case Number:
 		return append(b, x...)
 	case []any:
 		b = append(b, '[')
@@ -50,25 +63,25 @@ func appendJSON(b []byte, v any) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendJSON(b, e)
+			b = Append(b, e)
 		}
 		return append(b, ']')
-	case *object:
+	case *Object:
 		b = append(b, '{')
-		for i, key := range x.keys {
+		for i, key := range x.Keys {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendString(b, key), ':')
-			b = appendJSON(b, x.vals[i])
+			b = append(AppendString(b, key), ':')
+			b = Append(b, x.Vals[i])
 		}
 		return append(b, '}')
 	}
 	return append(b, "null"...)
 }
 
-// appendString writes a string as RFC 8785 does: only what must be escaped is.
-func appendString(b []byte, s string) []byte {
+// AppendString writes a string as RFC 8785 does: only what must be escaped is.
+func AppendString(b []byte, s string) []byte {
 	const hexDigits = "0123456789abcdef"
 	b = append(b, '"')
 	start := 0

@@ -1,4 +1,4 @@
-package workflow
+package expr
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"github.com/cockroachdb/apd/v3"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // The files cel*.go are the only ones that know CEL: its parser and its
@@ -50,12 +51,12 @@ type EvalError struct {
 }
 
 // Error returns the expression and the message in one line.
-func (e *EvalError) Error() string { return shorten(e.Expression) + ": " + e.Message }
+func (e *EvalError) Error() string { return exact.Shorten(e.Expression) + ": " + e.Message }
 
 // A program is a compiled expression: immutable, safe for concurrent use.
 type program struct {
 	text  string
-	roots *roots
+	roots *Scope
 	cel   cel.Program
 }
 
@@ -144,17 +145,17 @@ func nodeExtent(node any) uint64 {
 		for _, e := range x {
 			n += nodeExtent(e)
 		}
-	case *object:
-		for _, e := range x.vals {
+	case *exact.Object:
+		for _, e := range x.Vals {
 			n += nodeExtent(e)
 		}
 	}
 	return n
 }
 
-// newLanguage makes the environment of all expressions: macros, optional
-// values, and the functions of the library. Names are resolved by the checker.
-func newLanguage() (*cel.Env, error) {
+// newEnv makes the environment of all expressions: macros, optional values, and
+// the functions of the library. Names are resolved by the checker.
+func newEnv(functions map[string][]function) (*cel.Env, error) {
 	opts := []cel.EnvOption{
 		cel.CustomTypeAdapter(adapter{}),
 		cel.Macros(cel.StandardMacros...),
@@ -168,11 +169,11 @@ func newLanguage() (*cel.Env, error) {
 		keyFunction:                {1: listKey},
 		objectFunction:             {1: makeObject},
 	}
-	for _, f := range library() {
-		if byName[f.name] == nil {
-			byName[f.name] = map[int]func([]ref.Val) ref.Val{}
+	for name, forms := range functions {
+		byName[name] = map[int]func([]ref.Val) ref.Val{}
+		for _, f := range forms {
+			byName[name][len(f.params)] = f.eval
 		}
-		byName[f.name][len(f.params)] = f.eval
 	}
 	for name, forms := range byName {
 		var overloads []cel.FunctionOpt
@@ -268,18 +269,18 @@ func appendValue(b []byte, v ref.Val) ([]byte, error) {
 	case types.Null:
 		return append(b, "null"...), nil
 	case types.Bool:
-		return appendJSON(b, bool(x)), nil
+		return exact.Append(b, bool(x)), nil
 	case types.String:
-		if err := cleanText(string(x)); err != nil {
+		if err := exact.Clean(string(x)); err != nil {
 			return nil, err
 		}
-		return appendString(b, string(x)), nil
+		return exact.AppendString(b, string(x)), nil
 	case *numVal:
-		n, err := numberOf(&x.d)
+		n, err := exact.NumberOf(&x.d)
 		return append(b, n...), err
 	case types.Timestamp, types.Duration:
 		s, err := textOf(x)
-		return appendString(b, s), err
+		return exact.AppendString(b, s), err
 	case namer:
 		return appendObject(b, x)
 	case traits.Lister:
@@ -306,7 +307,7 @@ func appendList(b []byte, l traits.Lister) ([]byte, error) {
 
 func appendObject(b []byte, o namer) ([]byte, error) {
 	if x, ok := o.(*objectVal); ok && !x.literal {
-		return appendJSON(b, x.o), nil
+		return exact.Append(b, x.o), nil
 	}
 	var err error
 	b = append(b, '{')
@@ -315,7 +316,7 @@ func appendObject(b []byte, o namer) ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, name), ':')
+		b = append(exact.AppendString(b, name), ':')
 		if b, err = appendValue(b, v); err != nil {
 			return nil, err
 		}
@@ -324,7 +325,7 @@ func appendObject(b []byte, o namer) ([]byte, error) {
 }
 
 // compile parses and plans one expression that the checker has accepted.
-func plan(env *cel.Env, tree *ast.AST, text string, r *roots) (*program, error) {
+func plan(env *cel.Env, tree *ast.AST, text string, r *Scope) (*program, error) {
 	// The evaluator takes a parsed tree as it is; the checker has resolved it.
 	p, err := env.PlanProgram(tree, cel.CostLimit(maxCost), cel.CostTracking(costs{}))
 	if err != nil {

@@ -1,4 +1,4 @@
-package workflow
+package exact
 
 import (
 	"fmt"
@@ -7,34 +7,34 @@ import (
 	"unicode/utf8"
 )
 
-// maxNesting is how deep arrays and objects of a document may lie inside each
+// MaxNesting is how deep arrays and objects of a document may lie inside each
 // other: twice the depth that definitions and expressions may have, and little
 // enough for every recursive walk over a document.
-const maxNesting = 64
+const MaxNesting = 64
 
-// A document is read into a tree of nil, bool, string, number, []any and
-// *object. Unlike encoding/json the reader refuses what has more than one
+// A document is read into a tree of nil, bool, string, Number, []any and
+// *Object. Unlike encoding/json the reader refuses what has more than one
 // reading: repeated keys, invalid UTF-8, lone surrogates, NUL, and numbers that
 // cannot be kept exactly.
 
-// An object keeps its members ordered as RFC 8785 orders keys (by UTF-16 code
+// An Object keeps its members ordered as RFC 8785 orders keys (by UTF-16 code
 // units), so that walking one is deterministic and writing it is canonical.
-type object struct {
-	keys []string
-	vals []any
+type Object struct {
+	Keys []string
+	Vals []any
 }
 
-// get returns the member of that name.
-func (o *object) get(key string) (any, bool) {
-	if i, found := slices.BinarySearchFunc(o.keys, key, compareKeys); found {
-		return o.vals[i], true
+// Get returns the member of that name.
+func (o *Object) Get(key string) (any, bool) {
+	if i, found := slices.BinarySearchFunc(o.Keys, key, CompareKeys); found {
+		return o.Vals[i], true
 	}
 	return nil, false
 }
 
-// compareKeys orders strings by UTF-16 code units. That differs from the order
+// CompareKeys orders strings by UTF-16 code units. That differs from the order
 // of bytes only where a supplementary character meets one of U+E000 to U+FFFF.
-func compareKeys(a, b string) int {
+func CompareKeys(a, b string) int {
 	n := min(len(a), len(b))
 	i := 0
 	for i < n && a[i] == b[i] {
@@ -60,9 +60,9 @@ type reader struct {
 	depth int
 }
 
-// readJSON reads a whole document; white space around it is allowed, anything
+// Read reads a whole document; white space around it is allowed, anything
 // else is not.
-func readJSON(text string) (any, error) {
+func Read(text string) (any, error) {
 	r := reader{text: text}
 	r.space()
 	v, err := r.value()
@@ -125,8 +125,8 @@ func (r *reader) value() (any, error) {
 }
 
 func (r *reader) enter() error {
-	if r.depth++; r.depth > maxNesting {
-		return r.fail("nested deeper than %d", maxNesting)
+	if r.depth++; r.depth > MaxNesting {
+		return r.fail("nested deeper than %d", MaxNesting)
 	}
 	r.at++
 	r.space()
@@ -174,7 +174,7 @@ func (r *reader) object() (any, error) {
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
-	out := &object{}
+	out := &Object{}
 	if r.peek() == '}' {
 		_, err := r.next('}')
 		return out, err
@@ -197,7 +197,7 @@ func (r *reader) object() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.keys, out.vals = append(out.keys, key), append(out.vals, v)
+		out.Keys, out.Vals = append(out.Keys, key), append(out.Vals, v)
 		done, err := r.next('}')
 		if err != nil {
 			return nil, err
@@ -209,29 +209,30 @@ func (r *reader) object() (any, error) {
 }
 
 // order sorts the members and refuses a repeated key.
-func (r *reader) order(o *object) error {
-	if !slices.IsSortedFunc(o.keys, compareKeys) {
-		o.sort()
+func (r *reader) order(o *Object) error {
+	if !slices.IsSortedFunc(o.Keys, CompareKeys) {
+		o.Sort()
 	}
-	for i := 1; i < len(o.keys); i++ {
-		if o.keys[i] == o.keys[i-1] {
-			return r.fail("key %q stands twice in one object", o.keys[i])
+	for i := 1; i < len(o.Keys); i++ {
+		if o.Keys[i] == o.Keys[i-1] {
+			return r.fail("key %q stands twice in one object", o.Keys[i])
 		}
 	}
 	return nil
 }
 
-func (o *object) sort() {
-	order := make([]int, len(o.keys))
+// Sort puts the members in order; equal keys keep theirs.
+func (o *Object) Sort() {
+	order := make([]int, len(o.Keys))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compareKeys(o.keys[a], o.keys[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return CompareKeys(o.Keys[a], o.Keys[b]) })
 	keys, vals := make([]string, len(order)), make([]any, len(order))
 	for to, from := range order {
-		keys[to], vals[to] = o.keys[from], o.vals[from]
+		keys[to], vals[to] = o.Keys[from], o.Vals[from]
 	}
-	o.keys, o.vals = keys, vals
+	o.Keys, o.Vals = keys, vals
 }
 
 // number reads one number; its grammar is that of RFC 8259.
@@ -260,11 +261,11 @@ func (r *reader) number() (any, error) {
 			return nil, r.fail("expected a digit in the exponent")
 		}
 	}
-	n, err := parseNumber(r.text[start:r.at])
+	n, err := ParseNumber(r.text[start:r.at])
 	if err != nil {
 		text := r.text[start:r.at]
 		r.at = start
-		return nil, r.fail("the number %s %v", shorten(text), err)
+		return nil, r.fail("the number %s %v", Shorten(text), err)
 	}
 	return n, nil
 }
@@ -381,8 +382,8 @@ func (r *reader) hex4() (rune, bool) {
 	return n, true
 }
 
-// shorten cuts a text for a message.
-func shorten(text string) string {
+// Shorten cuts a text for a message.
+func Shorten(text string) string {
 	if len(text) <= 60 {
 		return text
 	}

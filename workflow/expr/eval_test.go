@@ -1,9 +1,11 @@
-package workflow
+package expr
 
 import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // orderSchema is the input of most tests.
@@ -22,27 +24,27 @@ const orderSchema = `{
 	}
 }`
 
-func mustSchema(t testing.TB, doc string) *Schema {
+func schemaType(t testing.TB, doc string) *Type {
 	t.Helper()
-	s, err := newSchema(json.RawMessage(doc))
+	tree, err := exact.Read(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return OfSchema(tree)
 }
 
-func testRoots(t testing.TB) *roots {
+func testRoots(t testing.TB) *Scope {
 	t.Helper()
-	return &roots{
-		input: mustSchema(t, orderSchema).typ(),
-		steps: map[string]stepType{
-			"charge": {output: objectTyp(map[string]*typ{"charge_id": textTyp(), "fee": numberTyp()})},
-			"review": {output: objectTyp(map[string]*typ{"decision": textTyp()}), maybe: true},
-			"ship":   {later: true},
+	return &Scope{
+		Input: schemaType(t, orderSchema),
+		Steps: map[string]Step{
+			"charge": {Output: Fields(map[string]*Type{"charge_id": Text(), "fee": Number()})},
+			"review": {Output: Fields(map[string]*Type{"decision": Text()}), Maybe: true},
+			"ship":   {Later: true},
 			"raw":    {},
 		},
-		vars:    map[string]*typ{"level": textTyp(), "total": numberTyp()},
-		stepKey: true, errorRoot: true, event: true,
+		Vars:    map[string]*Type{"level": Text(), "total": Number()},
+		StepKey: true, Error: true, Event: true,
 	}
 }
 
@@ -102,7 +104,7 @@ func TestValueEval(t *testing.T) {
 		{"${ input.customer }", `{"name":"Ann"}`},
 		{"c: ${ input.customer }", `"c: {\"name\":\"Ann\"}"`},
 	} {
-		v, _, problems := compileScalar(test.text, testRoots(t))
+		v, _, problems := CompileText(test.text, testRoots(t))
 		if problems != nil {
 			t.Errorf("%s: %v", test.text, problems)
 			continue

@@ -1,4 +1,4 @@
-package workflow
+package expr
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // call returns the type of an operator or function.
-func (c *checker) call(e ast.Expr) *typ {
+func (c *checker) call(e ast.Expr) *Type {
 	call := e.AsCall()
 	args := call.Args()
 	switch call.FunctionName() {
@@ -34,7 +35,7 @@ func (c *checker) call(e ast.Expr) *typ {
 		return c.optionalSelect(e, args)
 	case operators.NotStrictlyFalse:
 		c.infer(args[0])
-		return boolTyp()
+		return Bool()
 	}
 	if t, ok := c.optionalFunction(e); ok {
 		return t
@@ -47,19 +48,19 @@ func (c *checker) call(e ast.Expr) *typ {
 
 // logical is && or ||: what the terms before say about presence holds in the
 // terms after.
-func (c *checker) logical(terms []ast.Expr, says func(ast.Expr) []string) *typ {
+func (c *checker) logical(terms []ast.Expr, says func(ast.Expr) []string) *Type {
 	before := c.present
 	for _, term := range terms {
 		c.boolean(term)
 		c.assume(says(term))
 	}
 	c.present = before
-	return boolTyp()
+	return Bool()
 }
 
 func (c *checker) boolean(e ast.Expr) {
-	if t := c.infer(e); t.kind != kindBool && !t.unknown() {
-		c.report(e, problemType, "", "%s is %s, not true or false", c.show(e), t.words())
+	if t := c.infer(e); t.Kind != KindBool && !t.Unknown() {
+		c.report(e, ProblemType, "", "%s is %s, not true or false", c.show(e), t.Words())
 	}
 }
 
@@ -137,7 +138,7 @@ func (c *checker) refuted(e ast.Expr) []string {
 	return nil
 }
 
-func (c *checker) conditional(e ast.Expr, args []ast.Expr) *typ {
+func (c *checker) conditional(e ast.Expr, args []ast.Expr) *Type {
 	c.boolean(args[0])
 	before := c.present
 	c.assume(c.shown(args[0]))
@@ -147,47 +148,47 @@ func (c *checker) conditional(e ast.Expr, args []ast.Expr) *typ {
 	no := c.infer(args[2])
 	c.present = before
 	if clash(yes, no) {
-		c.report(e, problemType, "", "both results must be of one kind: %s is %s, %s is %s", c.show(args[1]), yes.words(), c.show(args[2]), no.words())
+		c.report(e, ProblemType, "", "both results must be of one kind: %s is %s, %s is %s", c.show(args[1]), yes.Words(), c.show(args[2]), no.Words())
 	}
-	return join(yes, no)
+	return Join(yes, no)
 }
 
 // clash reports that two values can never be of one kind.
-func clash(a, b *typ) bool {
-	return !a.unknown() && !b.unknown() && a.kind != b.kind && a.kind != kindNull && b.kind != kindNull
+func clash(a, b *Type) bool {
+	return !a.Unknown() && !b.Unknown() && a.Kind != b.Kind && a.Kind != KindNull && b.Kind != KindNull
 }
 
-func (c *checker) equality(e ast.Expr, args []ast.Expr) *typ {
+func (c *checker) equality(e ast.Expr, args []ast.Expr) *Type {
 	a, b := c.infer(args[0]), c.infer(args[1])
-	if a.unknown() || b.unknown() || a.kind == b.kind {
-		return boolTyp()
+	if a.Unknown() || b.Unknown() || a.Kind == b.Kind {
+		return Bool()
 	}
-	for i, t := range []*typ{a, b} {
-		other := []*typ{b, a}[i]
-		if other.kind == kindNull {
-			c.report(e, problemType, "has("+c.show(args[i])+")", "%s is %s, never null; whether a field is there is asked with has()", c.show(args[i]), t.words())
-			return boolTyp()
+	for i, t := range []*Type{a, b} {
+		other := []*Type{b, a}[i]
+		if other.Kind == KindNull {
+			c.report(e, ProblemType, "has("+c.show(args[i])+")", "%s is %s, never null; whether a field is there is asked with has()", c.show(args[i]), t.Words())
+			return Bool()
 		}
-		if t.kind == kindOptional {
-			c.report(e, problemType, c.show(args[i])+".orValue(...)", "%s may be missing; say what to take instead before comparing it", c.show(args[i]))
-			return boolTyp()
+		if t.Kind == KindOptional {
+			c.report(e, ProblemType, c.show(args[i])+".orValue(...)", "%s may be missing; say what to take instead before comparing it", c.show(args[i]))
+			return Bool()
 		}
 	}
-	c.mismatch(e, args, []*typ{a, b}, "can never be equal")
-	return boolTyp()
+	c.mismatch(e, args, []*Type{a, b}, "can never be equal")
+	return Bool()
 }
 
 // mismatch reports operands that do not go together.
-func (c *checker) mismatch(e ast.Expr, args []ast.Expr, ts []*typ, trouble string) {
+func (c *checker) mismatch(e ast.Expr, args []ast.Expr, ts []*Type, trouble string) {
 	parts := make([]string, len(args))
 	for i, a := range args {
-		parts[i] = c.show(a) + " is " + ts[i].words()
+		parts[i] = c.show(a) + " is " + ts[i].Words()
 	}
-	c.report(e, problemType, c.conversion(e, args, ts), "%s; %s", strings.Join(parts, ", "), trouble)
+	c.report(e, ProblemType, c.conversion(e, args, ts), "%s; %s", strings.Join(parts, ", "), trouble)
 }
 
 // conversion suggests how a text and a number can be brought together.
-func (c *checker) conversion(e ast.Expr, args []ast.Expr, ts []*typ) string {
+func (c *checker) conversion(e ast.Expr, args []ast.Expr, ts []*Type) string {
 	if len(args) != 2 {
 		return ""
 	}
@@ -196,15 +197,15 @@ func (c *checker) conversion(e ast.Expr, args []ast.Expr, ts []*typ) string {
 	for i, t := range ts {
 		other := ts[1-i]
 		switch {
-		case t.kind == kindOptional:
+		case t.Kind == KindOptional:
 			shown[i] += ".orValue(...)"
-		case name == "+" && other.kind == kindString && (t.kind == kindNumber || t.kind == kindBool || t.kind == kindTime):
+		case name == "+" && other.Kind == KindString && (t.Kind == KindNumber || t.Kind == KindBool || t.Kind == KindTime):
 			shown[i] = "string(" + shown[i] + ")"
-		case t.kind == kindString && other.kind == kindNumber:
+		case t.Kind == KindString && other.Kind == KindNumber:
 			shown[i] = asNumber(args[i], shown[i])
-		case t.kind == kindString && other.kind == kindTime:
+		case t.Kind == KindString && other.Kind == KindTime:
 			shown[i] = "timestamp(" + shown[i] + ")"
-		case t.kind == kindString && other.kind == kindDuration:
+		case t.Kind == KindString && other.Kind == KindDuration:
 			shown[i] = "duration(" + shown[i] + ")"
 		default:
 			continue
@@ -217,8 +218,8 @@ func (c *checker) conversion(e ast.Expr, args []ast.Expr, ts []*typ) string {
 // asNumber writes a text as a number: a literal loses its quotes.
 func asNumber(e ast.Expr, shown string) string {
 	if s, fixed := literalText(e); fixed {
-		if v, err := readJSON(s); err == nil {
-			if n, ok := v.(number); ok {
+		if v, err := exact.Read(s); err == nil {
+			if n, ok := v.(exact.Number); ok {
 				return string(n)
 			}
 		}
@@ -226,22 +227,22 @@ func asNumber(e ast.Expr, shown string) string {
 	return "num(" + shown + ")"
 }
 
-func (c *checker) membership(args []ast.Expr) *typ {
+func (c *checker) membership(args []ast.Expr) *Type {
 	elem, in := c.infer(args[0]), c.infer(args[1])
 	switch {
-	case in.unknown():
-	case in.kind == kindList && clash(elem, orAny(in.of)):
-		c.report(args[0], problemType, "", "%s is %s, and the list holds %s", c.show(args[0]), elem.words(), in.of.words())
-	case in.kind == kindObject && clash(elem, textTyp()):
-		c.report(args[0], problemType, "", "%s is %s, and the keys of an object are text", c.show(args[0]), elem.words())
-	case in.kind != kindList && in.kind != kindObject:
-		c.report(args[1], problemType, "", "%s is %s; in needs a list or an object", c.show(args[1]), in.words())
+	case in.Unknown():
+	case in.Kind == KindList && clash(elem, orAny(in.of)):
+		c.report(args[0], ProblemType, "", "%s is %s, and the list holds %s", c.show(args[0]), elem.Words(), in.of.Words())
+	case in.Kind == KindObject && clash(elem, Text()):
+		c.report(args[0], ProblemType, "", "%s is %s, and the keys of an object are text", c.show(args[0]), elem.Words())
+	case in.Kind != KindList && in.Kind != KindObject:
+		c.report(args[1], ProblemType, "", "%s is %s; in needs a list or an object", c.show(args[1]), in.Words())
 	}
-	return boolTyp()
+	return Bool()
 }
 
 // index is a[i], or a[?i] when optional is set.
-func (c *checker) index(e ast.Expr, args []ast.Expr, optional bool) *typ {
+func (c *checker) index(e ast.Expr, args []ast.Expr, optional bool) *Type {
 	if name, fixed := literalText(args[1]); fixed {
 		if !optional {
 			return c.member(e, args[0], name, false)
@@ -249,27 +250,27 @@ func (c *checker) index(e ast.Expr, args []ast.Expr, optional bool) *typ {
 		return c.optionalSelect(e, args)
 	}
 	over, at := c.infer(args[0]), c.infer(args[1])
-	if over.kind == kindOptional {
+	if over.Kind == KindOptional {
 		over, optional = over.of, true
 	}
-	out := anyTyp()
-	switch over.kind {
-	case kindList:
+	out := Any()
+	switch over.Kind {
+	case KindList:
 		out = orAny(over.of)
-		if clash(at, numberTyp()) {
-			c.report(args[1], problemType, "", "%s is %s; the position in a list is a number", c.show(args[1]), at.words())
+		if clash(at, Number()) {
+			c.report(args[1], ProblemType, "", "%s is %s; the position in a list is a number", c.show(args[1]), at.Words())
 		}
-	case kindObject:
-		if clash(at, textTyp()) {
-			c.report(args[1], problemType, "", "%s is %s; the key of an object is text", c.show(args[1]), at.words())
+	case KindObject:
+		if clash(at, Text()) {
+			c.report(args[1], ProblemType, "", "%s is %s; the key of an object is text", c.show(args[1]), at.Words())
 		}
-	case kindAny, kindNever:
+	case KindAny, KindNever:
 	default:
-		c.report(e, problemType, "", "%s is %s and has no elements", c.show(args[0]), over.words())
+		c.report(e, ProblemType, "", "%s is %s and has no elements", c.show(args[0]), over.Words())
 	}
 	c.position(args[1])
 	if optional {
-		return optionalTyp(out)
+		return maybe(out)
 	}
 	return out
 }
@@ -284,7 +285,7 @@ func (c *checker) position(e ast.Expr) {
 		}
 		i, whole := n.index()
 		if !whole || i < 0 {
-			c.report(e, problemType, "", "%s is not a position in a list; the first is 0", n.text())
+			c.report(e, ProblemType, "", "%s is not a position in a list; the first is 0", n.text())
 			return
 		}
 		e.SetKindCase(c.make.NewLiteral(e.ID(), types.Int(i)))
@@ -297,7 +298,7 @@ func (c *checker) position(e ast.Expr) {
 
 // optionalSelect is a.?b. In steps.x.output.?b of a step that may not have run
 // the output itself is what may be missing, so that the test moves there too.
-func (c *checker) optionalSelect(e ast.Expr, args []ast.Expr) *typ {
+func (c *checker) optionalSelect(e ast.Expr, args []ast.Expr) *Type {
 	name, fixed := literalText(args[1])
 	if !fixed {
 		return c.index(e, args, true)
@@ -306,19 +307,19 @@ func (c *checker) optionalSelect(e ast.Expr, args []ast.Expr) *typ {
 	if c.softOutput(operand) {
 		return c.optionalSelect(e, args)
 	}
-	var t *typ
+	var t *Type
 	if id, ok := c.step(operand); ok {
 		t = c.stepTyp(operand, id)
 	} else if c.steps(operand) {
 		c.stepTyp(e, name)
-		return optionalTyp(anyTyp())
+		return maybe(Any())
 	} else {
 		t = c.infer(operand)
 	}
-	if t.kind == kindOptional {
+	if t.Kind == KindOptional {
 		t = t.of
 	}
-	return optionalTyp(c.field(e, operand, t, name, true))
+	return maybe(c.field(e, operand, t, name, true))
 }
 
 // softOutput turns steps.x.output into steps.x.?output where the step may not
@@ -329,7 +330,7 @@ func (c *checker) softOutput(e ast.Expr) bool {
 	}
 	step := e.AsSelect().Operand()
 	id, ok := c.step(step)
-	if s, found := c.r.steps[id]; !ok || !found || !s.maybe || c.present[path(e)] > 0 {
+	if s, found := c.r.Steps[id]; !ok || !found || !s.Maybe || c.present[path(e)] > 0 {
 		return false
 	}
 	name := c.make.NewLiteral(e.ID(), types.String("output"))
@@ -338,7 +339,7 @@ func (c *checker) softOutput(e ast.Expr) bool {
 }
 
 // optionalFunction is a function of values that may be missing.
-func (c *checker) optionalFunction(e ast.Expr) (*typ, bool) {
+func (c *checker) optionalFunction(e ast.Expr) (*Type, bool) {
 	call := e.AsCall()
 	name, args := call.FunctionName(), call.Args()
 	if call.IsMemberFunction() && call.Target().Kind() == ast.IdentKind && call.Target().AsIdent() == "optional" {
@@ -348,14 +349,14 @@ func (c *checker) optionalFunction(e ast.Expr) (*typ, bool) {
 	}
 	switch {
 	case name == "optional.none" && len(args) == 0:
-		return optionalTyp(&typ{kind: kindNever}), true
+		return maybe(&Type{Kind: KindNever}), true
 	case (name == "optional.of" || name == "optional.ofNonZeroValue") && len(args) == 1:
-		return optionalTyp(c.infer(args[0])), true
+		return maybe(c.infer(args[0])), true
 	}
 	return nil, false
 }
 
-func (c *checker) optionalMethod(e ast.Expr, name string, target ast.Expr, args []ast.Expr) (*typ, bool) {
+func (c *checker) optionalMethod(e ast.Expr, name string, target ast.Expr, args []ast.Expr) (*Type, bool) {
 	switch {
 	case (name == "hasValue" || name == "value") && len(args) == 0:
 	case (name == "or" || name == "orValue") && len(args) == 1:
@@ -366,30 +367,30 @@ func (c *checker) optionalMethod(e ast.Expr, name string, target ast.Expr, args 
 		return c.optionalMethod(e, name, target, args)
 	}
 	t := c.infer(target)
-	if t.kind != kindOptional {
-		if !t.unknown() {
-			c.report(e, problemType, c.soften(target), "%s is always there; %s() belongs after .?", c.show(target), name)
+	if t.Kind != KindOptional {
+		if !t.Unknown() {
+			c.report(e, ProblemType, c.soften(target), "%s is always there; %s() belongs after .?", c.show(target), name)
 		}
-		t = optionalTyp(anyTyp())
+		t = maybe(Any())
 	}
 	switch name {
 	case "hasValue":
-		return boolTyp(), true
+		return Bool(), true
 	case "value":
 		return t.of, true
 	}
 	other := c.infer(args[0])
 	if name == "or" {
-		if other.kind == kindOptional {
-			return join(t, other), true
+		if other.Kind == KindOptional {
+			return Join(t, other), true
 		}
-		c.report(args[0], problemType, "orValue("+c.show(args[0])+")", "or() takes another value that may be missing, and %s is %s", c.show(args[0]), other.words())
+		c.report(args[0], ProblemType, "orValue("+c.show(args[0])+")", "or() takes another value that may be missing, and %s is %s", c.show(args[0]), other.Words())
 		return t, true
 	}
 	if clash(t.of, other) {
-		c.report(args[0], problemType, "", "%s would be %s, and %s is %s", c.show(target), t.of.words(), c.show(args[0]), other.words())
+		c.report(args[0], ProblemType, "", "%s would be %s, and %s is %s", c.show(target), t.of.Words(), c.show(args[0]), other.Words())
 	}
-	return join(t.of, other), true
+	return Join(t.of, other), true
 }
 
 // soften suggests a.?b for a.b.
@@ -402,15 +403,15 @@ func (c *checker) soften(e ast.Expr) string {
 }
 
 // function is a call of the library.
-func (c *checker) function(e ast.Expr, name string, args []ast.Expr) *typ {
-	ts := make([]*typ, len(args))
+func (c *checker) function(e ast.Expr, name string, args []ast.Expr) *Type {
+	ts := make([]*Type, len(args))
 	for i, a := range args {
 		ts[i] = c.infer(a)
 	}
 	forms := c.library[name]
 	if forms == nil {
 		c.unknownFunction(e, name)
-		return anyTyp()
+		return Any()
 	}
 	var candidate *function
 	for i := range forms {
@@ -424,13 +425,13 @@ func (c *checker) function(e ast.Expr, name string, args []ast.Expr) *typ {
 		candidate = f
 	}
 	if candidate == nil {
-		c.report(e, problemType, "", "%s takes %s, not %d", spoken(name), counts(forms), len(args))
-		return anyTyp()
+		c.report(e, ProblemType, "", "%s takes %s, not %d", spoken(name), counts(forms), len(args))
+		return Any()
 	}
 	for i, t := range ts {
-		if t.kind == kindOptional {
-			c.report(args[i], problemType, c.show(args[i])+".orValue(...)", "%s may be missing; say what to take instead", c.show(args[i]))
-			return &typ{kind: candidate.result}
+		if t.Kind == KindOptional {
+			c.report(args[i], ProblemType, c.show(args[i])+".orValue(...)", "%s may be missing; say what to take instead", c.show(args[i]))
+			return &Type{Kind: candidate.result}
 		}
 	}
 	c.mismatch(e, args, ts, fmt.Sprintf("%s takes %s", spoken(name), takings(forms)))
@@ -438,9 +439,9 @@ func (c *checker) function(e ast.Expr, name string, args []ast.Expr) *typ {
 }
 
 // takes reports whether the function accepts values of these types.
-func (f *function) takes(ts []*typ) bool {
+func (f *function) takes(ts []*Type) bool {
 	for i, t := range ts {
-		if k := f.params[i]; k != kindAny && !t.unknown() && t.kind != k {
+		if k := f.params[i]; k != KindAny && !t.Unknown() && t.Kind != k {
 			return false
 		}
 	}
@@ -449,26 +450,26 @@ func (f *function) takes(ts []*typ) bool {
 
 // result is the type that a form yields. When operands of unknown type leave
 // several forms open, which differ in their result, it is any.
-func (c *checker) result(f *function, forms []function, ts []*typ) *typ {
+func (c *checker) result(f *function, forms []function, ts []*Type) *Type {
 	for i := range forms {
 		if g := &forms[i]; len(g.params) == len(ts) && g.takes(ts) && g.result != f.result {
-			return anyTyp()
+			return Any()
 		}
 	}
-	if f.result != kindList {
-		return &typ{kind: f.result}
+	if f.result != KindList {
+		return &Type{Kind: f.result}
 	}
-	of := &typ{kind: kindNever}
+	of := &Type{Kind: KindNever}
 	if f.name == "split" {
-		return listTyp(textTyp())
+		return List(Text())
 	}
 	for _, t := range ts {
-		if t.kind != kindList {
-			return listTyp(anyTyp())
+		if t.Kind != KindList {
+			return List(Any())
 		}
-		of = join(of, orAny(t.of))
+		of = Join(of, orAny(t.of))
 	}
-	return listTyp(of)
+	return List(of)
 }
 
 func (c *checker) unknownFunction(e ast.Expr, name string) {
@@ -479,11 +480,11 @@ func (c *checker) unknownFunction(e ast.Expr, name string) {
 		}
 	}
 	slices.Sort(names)
-	if close := nearest(name, names); close != "" {
-		c.report(e, problemUnknownFunc, close+"()", "there is no function %s(); did you mean %s()?", name, close)
+	if close := Nearest(name, names); close != "" {
+		c.report(e, ProblemUnknownFunction, close+"()", "there is no function %s(); did you mean %s()?", name, close)
 		return
 	}
-	c.report(e, problemUnknownFunc, "", "there is no function %s()", name)
+	c.report(e, ProblemUnknownFunction, "", "there is no function %s()", name)
 }
 
 // counts says how many values the forms of a function take.
@@ -509,7 +510,7 @@ func takings(forms []function) string {
 	for _, f := range forms {
 		words := make([]string, len(f.params))
 		for i, k := range f.params {
-			words[i] = (&typ{kind: k}).words()
+			words[i] = (&Type{Kind: k}).Words()
 		}
 		if text := strings.Join(words, " and "); !slices.Contains(out, text) {
 			out = append(out, text)

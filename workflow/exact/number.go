@@ -1,4 +1,4 @@
-package workflow
+package exact
 
 import (
 	"errors"
@@ -12,30 +12,30 @@ import (
 // Bounds of a number. Everything inside them is exact; everything outside is
 // refused where it enters, so that no later step has to round.
 const (
-	// maxDigits is how many significant digits a number may have: what IEEE
+	// MaxDigits is how many significant digits a number may have: what IEEE
 	// 754 decimal128 holds, and far more than money needs.
-	maxDigits = 34
-	// maxExponent and minExponent bound the place of the first digit: every
+	MaxDigits = 34
+	// MaxExponent and MinExponent bound the place of the first digit: every
 	// number that a 64-bit float can hold passes, and the plain form, which is
 	// written without an exponent, stays below 400 characters.
-	maxExponent = 308
-	minExponent = -324
+	MaxExponent = 308
+	MinExponent = -324
 )
 
 var (
-	errTooManyDigits = fmt.Errorf("has more than %d digits and cannot be kept exactly; send it as text", maxDigits)
-	errOutOfRange    = fmt.Errorf("is outside 1e%d to 1e%d", minExponent, maxExponent)
+	errTooManyDigits = fmt.Errorf("has more than %d digits and cannot be kept exactly; send it as text", MaxDigits)
+	errOutOfRange    = fmt.Errorf("is outside 1e%d to 1e%d", MinExponent, MaxExponent)
 )
 
-// A number is a JSON number in its one canonical form: plain decimal digits, no
+// A Number is a JSON number in its one canonical form: plain decimal digits, no
 // exponent, no leading or trailing zeros, no -0. Equal numbers are equal strings.
-type number string
+type Number string
 
-// parseNumber brings a JSON number, which must be well formed, into canonical form.
+// ParseNumber brings a JSON number, which must be well formed, into canonical form.
 // It looks at the text only, so that 1e999999999 costs nothing to refuse.
-func parseNumber(text string) (number, error) {
+func ParseNumber(text string) (Number, error) {
 	if plainInteger(text) {
-		return number(text), nil
+		return Number(text), nil
 	}
 	digits, negative := strings.CutPrefix(text, "-")
 	mantissa, exponent, _ := strings.Cut(strings.ReplaceAll(digits, "E", "e"), "e")
@@ -47,7 +47,7 @@ func parseNumber(text string) (number, error) {
 	if significant == "" {
 		return "0", nil
 	}
-	if len(significant) > maxDigits {
+	if len(significant) > MaxDigits {
 		return "", errTooManyDigits
 	}
 	shift, err := parseExponent(exponent)
@@ -55,7 +55,7 @@ func parseNumber(text string) (number, error) {
 		return "", err
 	}
 	point += shift
-	if point-1 > maxExponent || point-1 < minExponent {
+	if point-1 > MaxExponent || point-1 < MinExponent {
 		return "", errOutOfRange
 	}
 	return plain(negative, significant, point), nil
@@ -65,7 +65,7 @@ func parseNumber(text string) (number, error) {
 // stands, the common case.
 func plainInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
-	if len(digits) == 0 || len(digits) > maxDigits || digits[0] == '0' {
+	if len(digits) == 0 || len(digits) > MaxDigits || digits[0] == '0' {
 		return text == "0"
 	}
 	for i := range len(digits) {
@@ -89,7 +89,7 @@ func parseExponent(text string) (int, error) {
 }
 
 // plain writes significant digits with the point after the first `point` of them.
-func plain(negative bool, digits string, point int) number {
+func plain(negative bool, digits string, point int) Number {
 	var b strings.Builder
 	if negative {
 		b.WriteByte('-')
@@ -107,18 +107,18 @@ func plain(negative bool, digits string, point int) number {
 		b.WriteByte('.')
 		b.WriteString(digits[point:])
 	}
-	return number(b.String())
+	return Number(b.String())
 }
 
-// decimal returns the number for arithmetic.
-func (n number) decimal() (*apd.Decimal, error) {
+// Decimal returns the number for arithmetic.
+func (n Number) Decimal() (*apd.Decimal, error) {
 	d, _, err := apd.NewFromString(string(n))
 	return d, err
 }
 
-// numberOf returns the canonical form of d, or an error when it has too many
+// NumberOf returns the canonical form of d, or an error when it has too many
 // digits or lies outside the bounds.
-func numberOf(d *apd.Decimal) (number, error) {
+func NumberOf(d *apd.Decimal) (Number, error) {
 	if d.Form != apd.Finite {
 		return "", errOutOfRange
 	}
@@ -128,32 +128,32 @@ func numberOf(d *apd.Decimal) (number, error) {
 	digits := d.Coeff.String()
 	point := len(digits) + int(d.Exponent)
 	digits = strings.TrimRight(digits, "0")
-	if len(digits) > maxDigits {
+	if len(digits) > MaxDigits {
 		return "", errTooManyDigits
 	}
-	if point-1 > maxExponent || point-1 < minExponent {
+	if point-1 > MaxExponent || point-1 < MinExponent {
 		return "", errOutOfRange
 	}
 	return plain(d.Negative, digits, point), nil
 }
 
 // errInexact is what + - * answer when the exact result does not fit.
-var errInexact = fmt.Errorf("the exact result has more than %d digits; round an operand first", maxDigits)
+var errInexact = fmt.Errorf("the exact result has more than %d digits; round an operand first", MaxDigits)
 
 // arithmetic returns the context of exact arithmetic: a result that would have
 // to be rounded is an error. It is made anew for each use because a shared one
 // could be changed.
 func arithmetic() apd.Context {
 	return apd.Context{
-		Precision: maxDigits, MaxExponent: 2 * maxExponent, MinExponent: 2 * minExponent,
+		Precision: MaxDigits, MaxExponent: 2 * MaxExponent, MinExponent: 2 * MinExponent,
 		Rounding: apd.RoundHalfEven,
 		Traps:    apd.Inexact | apd.InvalidOperation | apd.DivisionByZero | apd.DivisionUndefined | apd.Overflow | apd.Underflow,
 	}
 }
 
-// calculate applies one of the operators + - * / % to two numbers. Only /
+// Calculate applies one of the operators + - * / % to two numbers. Only /
 // rounds, half to even, to 34 digits.
-func calculate(operator byte, x, y *apd.Decimal) (*apd.Decimal, error) {
+func Calculate(operator byte, x, y *apd.Decimal) (*apd.Decimal, error) {
 	ctx, out := arithmetic(), new(apd.Decimal)
 	var condition apd.Condition
 	var err error
@@ -180,7 +180,7 @@ func calculate(operator byte, x, y *apd.Decimal) (*apd.Decimal, error) {
 		return nil, arithmeticError(condition)
 	}
 	if !out.IsZero() {
-		if first := int(out.NumDigits()) + int(out.Exponent) - 1; first > maxExponent || first < minExponent {
+		if first := int(out.NumDigits()) + int(out.Exponent) - 1; first > MaxExponent || first < MinExponent {
 			return nil, errors.New("the result " + errOutOfRange.Error())
 		}
 	}
@@ -194,10 +194,10 @@ func arithmeticError(c apd.Condition) error {
 	return errInexact
 }
 
-// roundTo rounds half away from zero to the given number of decimal places,
+// RoundTo rounds half away from zero to the given number of decimal places,
 // which may be negative.
-func roundTo(x *apd.Decimal, places int32, mode apd.Rounder) (*apd.Decimal, error) {
-	if places > -minExponent || places < -maxExponent {
+func RoundTo(x *apd.Decimal, places int32, mode apd.Rounder) (*apd.Decimal, error) {
+	if places > -MinExponent || places < -MaxExponent {
 		return nil, fmt.Errorf("cannot round to %d places", places)
 	}
 	if x.Exponent >= -places {

@@ -1,4 +1,4 @@
-package workflow
+package expr
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // render writes a node as text for messages. Macros have lost their form and
@@ -43,7 +44,7 @@ func renderAll(list []ast.Expr) string {
 func renderLiteral(v ref.Val) string {
 	switch x := v.(type) {
 	case types.String:
-		return string(appendString(nil, string(x)))
+		return string(exact.AppendString(nil, string(x)))
 	case *numVal:
 		return string(x.text())
 	case types.Null:

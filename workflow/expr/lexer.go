@@ -1,8 +1,10 @@
-package workflow
+package expr
 
 import (
 	"math/big"
 	"strings"
+
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // A lexeme is one token of an expression, as far as the two readers of raw
@@ -146,7 +148,7 @@ func tameNumeral(b []byte) {
 }
 
 // readNumeral is the number that a numeral stands for.
-func readNumeral(text string, negative bool) (number, error) {
+func readNumeral(text string, negative bool) (exact.Number, error) {
 	if len(text) > 1 && (text[1] == 'x' || text[1] == 'X') {
 		n, _ := new(big.Int).SetString(text[2:], 16)
 		text = n.String()
@@ -158,5 +160,5 @@ func readNumeral(text string, negative bool) (number, error) {
 	if negative {
 		text = "-" + text
 	}
-	return parseNumber(text)
+	return exact.ParseNumber(text)
 }

@@ -1,13 +1,13 @@
-package workflow
+package expr
 
 import (
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/common/types"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // A Value is a part of a definition that yields a JSON value for a run: a
@@ -19,8 +19,8 @@ type Value struct {
 	constant json.RawMessage // set exactly when nothing has to be computed
 	whole    *program        // the value is one expression
 	parts    []part          // the value is a text
-	keys     []string        // the value is an object; in canonical order
-	vals     []*Value        // members of the object, or elements of the list
+	names    []string        // the value is an object; in canonical order
+	values   []*Value        // members of the object, or elements of the list
 	list     bool
 }
 
@@ -65,8 +65,8 @@ func (v *Value) Text(env *Env) (string, error) {
 	if v.whole != nil {
 		return v.whole.text1(f)
 	}
-	if v.constant == nil && v.keys == nil && !v.list {
-		return v.join(f)
+	if v.constant == nil && v.names == nil && !v.list {
+		return v.Join(f)
 	}
 	out, err := v.Eval(env)
 	if err != nil {
@@ -76,7 +76,7 @@ func (v *Value) Text(env *Env) (string, error) {
 }
 
 func jsonText(doc json.RawMessage, source string) (string, error) {
-	tree, err := readJSON(string(doc))
+	tree, err := exact.Read(string(doc))
 	if err != nil {
 		return "", &EvalError{Expression: source, Message: err.Error()}
 	}
@@ -97,20 +97,20 @@ func (v *Value) append(b []byte, f *frame) ([]byte, error) {
 		return v.whole.append(b, f)
 	case v.list:
 		return v.appendList(b, f)
-	case v.keys != nil:
+	case v.names != nil:
 		return v.appendObject(b, f)
 	}
-	s, err := v.join(f)
+	s, err := v.Join(f)
 	if err != nil {
 		return nil, err
 	}
-	return appendString(b, s), nil
+	return exact.AppendString(b, s), nil
 }
 
 func (v *Value) appendList(b []byte, f *frame) ([]byte, error) {
 	var err error
 	b = append(b, '[')
-	for i, e := range v.vals {
+	for i, e := range v.values {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -124,12 +124,12 @@ func (v *Value) appendList(b []byte, f *frame) ([]byte, error) {
 func (v *Value) appendObject(b []byte, f *frame) ([]byte, error) {
 	var err error
 	b = append(b, '{')
-	for i, key := range v.keys {
+	for i, key := range v.names {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, key), ':')
-		if b, err = v.vals[i].append(b, f); err != nil {
+		b = append(exact.AppendString(b, key), ':')
+		if b, err = v.values[i].append(b, f); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +137,7 @@ func (v *Value) appendObject(b []byte, f *frame) ([]byte, error) {
 }
 
 // join evaluates the parts of a text.
-func (v *Value) join(f *frame) (string, error) {
+func (v *Value) Join(f *frame) (string, error) {
 	var out strings.Builder
 	for _, p := range v.parts {
 		s := p.text
@@ -175,7 +175,7 @@ func (p *program) text1(f *frame) (string, error) {
 	}
 	s, err := textOf(v)
 	if err == nil {
-		err = cleanText(s)
+		err = exact.Clean(s)
 	}
 	if err != nil {
 		return "", &EvalError{Expression: p.text, Message: err.Error()}
@@ -183,18 +183,7 @@ func (p *program) text1(f *frame) (string, error) {
 	return s, nil
 }
 
-var (
-	errNullText  = errors.New("null cannot stand in a text")
-	errDirtyText = errors.New("the text holds NUL or invalid UTF-8")
-)
-
-// cleanText refuses what Canonical would refuse in a document.
-func cleanText(s string) error {
-	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
-		return errDirtyText
-	}
-	return nil
-}
+var errNullText = errors.New("null cannot stand in a text")
 
 // tooDeep reports whether a JSON text is nested deeper than documents may be.
 func tooDeep(doc []byte) bool {
@@ -207,7 +196,7 @@ func tooDeep(doc []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > maxNesting {
+			if depth++; depth > exact.MaxNesting {
 				return true
 			}
 		case c == '}' || c == ']':
@@ -217,58 +206,58 @@ func tooDeep(doc []byte) bool {
 	return false
 }
 
-// constValue is a value that is the same in every run. raw must be a document
+// Constant is a value that is the same in every run. raw must be a document
 // that Canonical accepts; other bytes are kept as they are.
-func constValue(raw json.RawMessage) *Value {
-	c, err := Canonical(raw)
+func Constant(raw json.RawMessage) *Value {
+	c, err := exact.Canonical(raw)
 	if err != nil {
 		c = slices.Clone(raw)
 	}
 	return &Value{source: string(c), constant: c}
 }
 
-// objectValue is an object of values under distinct keys, and its type.
-func objectValue(keys []string, vals []*Value, ts []*typ) (*Value, *typ) {
-	members := &object{keys: slices.Clone(keys), vals: make([]any, len(vals))}
-	t := &typ{kind: kindObject, fields: make(map[string]field, len(keys))}
+// Object is an object of values under distinct keys, and its type.
+func Object(keys []string, vals []*Value, ts []*Type) (*Value, *Type) {
+	members := &exact.Object{Keys: slices.Clone(keys), Vals: make([]any, len(vals))}
+	t := &Type{Kind: KindObject, fields: make(map[string]field, len(keys))}
 	for i, v := range vals {
-		members.vals[i] = v
+		members.Vals[i] = v
 		t.fields[keys[i]] = field{typ: orAny(ts[i])}
 	}
-	members.sort()
-	out := &Value{keys: members.keys, vals: make([]*Value, len(vals))}
+	members.Sort()
+	out := &Value{names: members.Keys, values: make([]*Value, len(vals))}
 	b := []byte{'{'}
-	for i, v := range members.vals {
-		out.vals[i] = v.(*Value)
+	for i, v := range members.Vals {
+		out.values[i] = v.(*Value)
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, out.keys[i]), ':')
-		b = append(b, out.vals[i].jsonSource()...)
+		b = append(exact.AppendString(b, out.names[i]), ':')
+		b = append(b, out.values[i].jsonSource()...)
 	}
 	return out.sealed(append(b, '}')), t
 }
 
-// listValue is a list of values, and its type.
-func listValue(vals []*Value, ts []*typ) (*Value, *typ) {
-	of := &typ{kind: kindNever}
+// ListOf is a list of values, and its type.
+func ListOf(vals []*Value, ts []*Type) (*Value, *Type) {
+	of := &Type{Kind: KindNever}
 	b := []byte{'['}
 	for i, v := range vals {
-		of = join(of, orAny(ts[i]))
+		of = Join(of, orAny(ts[i]))
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, v.jsonSource()...)
 	}
-	out := &Value{vals: slices.Clone(vals), list: true}
-	return out.sealed(append(b, ']')), listTyp(of)
+	out := &Value{values: slices.Clone(vals), list: true}
+	return out.sealed(append(b, ']')), List(of)
 }
 
 // sealed sets the source of an object or list; when all parts are constant it
 // is itself the constant.
 func (v *Value) sealed(source []byte) *Value {
 	v.source = string(source)
-	for _, part := range v.vals {
+	for _, part := range v.values {
 		if part.constant == nil {
 			return v
 		}
@@ -278,18 +267,18 @@ func (v *Value) sealed(source []byte) *Value {
 
 // jsonSource is the source as a part of a JSON text.
 func (v *Value) jsonSource() []byte {
-	if v.constant != nil || v.list || v.keys != nil {
+	if v.constant != nil || v.list || v.names != nil {
 		return []byte(v.source)
 	}
-	return appendString(nil, v.source)
+	return exact.AppendString(nil, v.source)
 }
 
 // literal is the JSON of a text that holds no expression.
 func literal(text string) (*Value, error) {
-	if err := cleanText(text); err != nil {
+	if err := exact.Clean(text); err != nil {
 		return nil, err
 	}
-	return &Value{source: text, constant: appendString(nil, text)}, nil
+	return &Value{source: text, constant: exact.AppendString(nil, text)}, nil
 }
 
 // A Condition is a compiled expression that is true or false. It is immutable;
@@ -309,7 +298,7 @@ func (c *Condition) Eval(env *Env) (bool, error) {
 	}
 	b, ok := v.(types.Bool)
 	if !ok {
-		return false, &EvalError{Expression: c.prog.text, Message: "it is " + kindOf(v).words() + ", and a condition must be true or false"}
+		return false, &EvalError{Expression: c.prog.text, Message: "it is " + kindOf(v).Words() + ", and a condition must be true or false"}
 	}
 	return bool(b), nil
 }

@@ -1,4 +1,4 @@
-package workflow
+package expr
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"github.com/cockroachdb/apd/v3"
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // The values that expressions compute with. CEL's own int, uint and double never
@@ -46,10 +47,10 @@ func (n *numVal) ConvertToType(ref.Type) ref.Val { return fail("a number cannot 
 func (n *numVal) IsZeroValue() bool              { return n.d.IsZero() }
 
 // text is the canonical form; every numVal has one, since calculate keeps to the bounds.
-func (n *numVal) text() number {
-	out, err := numberOf(&n.d)
+func (n *numVal) text() exact.Number {
+	out, err := exact.NumberOf(&n.d)
 	if err != nil {
-		return number(n.d.Text('f'))
+		return exact.Number(n.d.Text('f'))
 	}
 	return out
 }
@@ -80,7 +81,7 @@ func (objectType) TypeName() string { return "map" }
 
 // wrap makes a value of a document's node. t is what is known of its type; it
 // may be nil. It decides only which null members count as absent.
-func wrap(node any, t *typ) ref.Val {
+func wrap(node any, t *Type) ref.Val {
 	switch x := node.(type) {
 	case nil:
 		return types.NullValue
@@ -88,15 +89,15 @@ func wrap(node any, t *typ) ref.Val {
 		return types.Bool(x)
 	case string:
 		return types.String(x)
-	case number:
-		d, err := x.decimal()
+	case exact.Number:
+		d, err := x.Decimal()
 		if err != nil {
 			return fail("%v", err)
 		}
 		return newNum(d)
 	case []any:
 		return &listVal{elems: x, of: elementTyp(t)}
-	case *object:
+	case *exact.Object:
 		return &objectVal{o: x, t: t}
 	case members:
 		return &membersVal{m: x}
@@ -108,8 +109,8 @@ func wrap(node any, t *typ) ref.Val {
 	return fail("unexpected %T", node)
 }
 
-func elementTyp(t *typ) *typ {
-	if t == nil || t.kind != kindList {
+func elementTyp(t *Type) *Type {
+	if t == nil || t.Kind != KindList {
 		return nil
 	}
 	return t.of
@@ -127,7 +128,7 @@ func (a adapter) NativeToValue(v any) ref.Val {
 		return x
 	case []ref.Val:
 		return types.NewRefValList(a, x)
-	case nil, bool, string, number, []any, *object, members, time.Time:
+	case nil, bool, string, exact.Number, []any, *exact.Object, members, time.Time:
 		return wrap(x, nil)
 	}
 	return types.DefaultTypeAdapter.NativeToValue(v)
@@ -140,7 +141,7 @@ const objectFunction = "@object"
 
 func makeObject(args []ref.Val) ref.Val {
 	l := args[0].(traits.Lister)
-	o := &object{}
+	o := &exact.Object{}
 	for i := types.Int(0); i < l.Size().(types.Int); i += 3 {
 		key, ok := l.Get(i).(types.String)
 		if !ok {
@@ -157,12 +158,12 @@ func makeObject(args []ref.Val) ref.Val {
 			}
 			v = optional.GetValue()
 		}
-		o.keys, o.vals = append(o.keys, string(key)), append(o.vals, v)
+		o.Keys, o.Vals = append(o.Keys, string(key)), append(o.Vals, v)
 	}
-	o.sort()
-	for i := 1; i < len(o.keys); i++ {
-		if o.keys[i] == o.keys[i-1] {
-			return fail("key %q stands twice in one object", o.keys[i])
+	o.Sort()
+	for i := 1; i < len(o.Keys); i++ {
+		if o.Keys[i] == o.Keys[i-1] {
+			return fail("key %q stands twice in one object", o.Keys[i])
 		}
 	}
 	return &objectVal{o: o, literal: true}
@@ -172,7 +173,7 @@ func makeObject(args []ref.Val) ref.Val {
 type listVal struct {
 	inert
 	elems []any
-	of    *typ
+	of    *Type
 }
 
 func (l *listVal) Type() ref.Type                 { return listType{} }
@@ -256,21 +257,21 @@ func (it *iterator) Next() ref.Val {
 // objectVal is a JSON object, or what a map literal made; then its members are values.
 type objectVal struct {
 	inert
-	o       *object
-	t       *typ // what is known of it; may be nil
-	literal bool // made by a map literal: the members are values, not nodes
+	o       *exact.Object
+	t       *Type // what is known of it; may be nil
+	literal bool  // made by a map literal: the members are values, not nodes
 }
 
 func (o *objectVal) Type() ref.Type                 { return objectType{} }
 func (o *objectVal) Value() any                     { return o.o }
 func (o *objectVal) ConvertToType(ref.Type) ref.Val { return fail("an object cannot be converted") }
-func (o *objectVal) IsZeroValue() bool              { return len(o.o.keys) == 0 }
-func (o *objectVal) Size() ref.Val                  { return types.Int(len(o.o.keys)) }
+func (o *objectVal) IsZeroValue() bool              { return len(o.o.Keys) == 0 }
+func (o *objectVal) Size() ref.Val                  { return types.Int(len(o.o.Keys)) }
 func (o *objectVal) Equal(other ref.Val) ref.Val    { return equalMaps(o, other) }
-func (o *objectVal) names() []string                { return o.o.keys }
+func (o *objectVal) names() []string                { return o.o.Keys }
 
 func (o *objectVal) Iterator() traits.Iterator {
-	return &iterator{n: len(o.o.keys), at: func(i int) ref.Val { return types.String(o.o.keys[i]) }}
+	return &iterator{n: len(o.o.Keys), at: func(i int) ref.Val { return types.String(o.o.Keys[i]) }}
 }
 
 // Find looks a member up. The null of a declared member counts as absent, so
@@ -280,12 +281,12 @@ func (o *objectVal) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return fail("the keys of an object are text"), false
 	}
-	v, found := o.o.get(string(name))
+	v, found := o.o.Get(string(name))
 	if !found {
 		return nil, false
 	}
-	var t *typ
-	if o.t != nil && o.t.kind == kindObject {
+	var t *Type
+	if o.t != nil && o.t.Kind == KindObject {
 		if f, declared := o.t.fields[string(name)]; declared {
 			if v == nil {
 				return nil, false

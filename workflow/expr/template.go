@@ -1,25 +1,27 @@
-package workflow
+package expr
 
 import (
 	"strings"
+
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
-// compileScalar compiles a text of the definition: one whole "${ }" keeps the
+// CompileText compiles a text of the definition: one whole "${ }" keeps the
 // type of its expression, "${ }" inside other text makes a text, and a text
 // without "${" is itself. "$${" stands for a literal "${". When there are
 // problems the value is nil and the type is any.
-func compileScalar(text string, r *roots) (*Value, *typ, []exprProblem) {
+func CompileText(text string, r *Scope) (*Value, *Type, []Problem) {
 	pieces, problems := cut(text)
 	if problems != nil {
-		return nil, anyTyp(), problems
+		return nil, Any(), problems
 	}
 	if len(pieces) == 1 && pieces[0].expr && strings.TrimRight(text[pieces[0].end:], "\n") == "" {
 		prog, t, problems := compile(pieces[0].text, pieces[0].offset, r)
-		if problems == nil && t.kind == kindOptional {
-			problems = []exprProblem{missingValue(pieces[0])}
+		if problems == nil && t.Kind == KindOptional {
+			problems = []Problem{missingValue(pieces[0])}
 		}
 		if problems != nil {
-			return nil, anyTyp(), problems
+			return nil, Any(), problems
 		}
 		return &Value{source: text, whole: prog}, t, nil
 	}
@@ -39,10 +41,10 @@ func compileScalar(text string, r *roots) (*Value, *typ, []exprProblem) {
 		v.parts = append(v.parts, part{expr: prog})
 	}
 	if problems != nil {
-		return nil, textTyp(), problems
+		return nil, Text(), problems
 	}
 	if computed {
-		return v, textTyp(), nil
+		return v, Text(), nil
 	}
 	fixed := ""
 	for _, p := range v.parts {
@@ -50,57 +52,57 @@ func compileScalar(text string, r *roots) (*Value, *typ, []exprProblem) {
 	}
 	out, err := literal(fixed)
 	if err != nil {
-		return nil, textTyp(), []exprProblem{{kind: problemSyntax, message: err.Error()}}
+		return nil, Text(), []Problem{{Kind: ProblemSyntax, Message: err.Error()}}
 	}
 	out.source = text
-	return out, textTyp(), nil
+	return out, Text(), nil
 }
 
-func missingValue(p piece) exprProblem {
-	return exprProblem{
-		offset: p.offset, kind: problemMaybeMissing,
-		message:    strings.TrimSpace(p.text) + " may have no value",
-		suggestion: strings.TrimSpace(p.text) + `.orValue("")`,
+func missingValue(p piece) Problem {
+	return Problem{
+		Offset: p.offset, Kind: ProblemMaybeMissing,
+		Message:    strings.TrimSpace(p.text) + " may have no value",
+		Suggestion: strings.TrimSpace(p.text) + `.orValue("")`,
 	}
 }
 
-func textProblems(p piece, t *typ) []exprProblem {
-	switch t.kind {
-	case kindNull:
-		return []exprProblem{{offset: p.offset, kind: problemNotText, message: errNullText.Error()}}
-	case kindOptional:
-		return []exprProblem{missingValue(p)}
+func textProblems(p piece, t *Type) []Problem {
+	switch t.Kind {
+	case KindNull:
+		return []Problem{{Offset: p.offset, Kind: ProblemNotText, Message: errNullText.Error()}}
+	case KindOptional:
+		return []Problem{missingValue(p)}
 	}
 	return nil
 }
 
-// compileCondition compiles a bare expression that must be true or false.
-func compileCondition(text string, r *roots) (*Condition, []exprProblem) {
+// CompileCondition compiles a bare expression that must be true or false.
+func CompileCondition(text string, r *Scope) (*Condition, []Problem) {
 	if at := strings.Index(text, "${"); at >= 0 {
-		return nil, []exprProblem{{
-			offset: at, kind: problemInterpolated,
-			message:    "a condition is an expression already; ${ } does not belong into it",
-			suggestion: withoutBraces(text),
+		return nil, []Problem{{
+			Offset: at, Kind: ProblemInterpolated,
+			Message:    "a condition is an expression already; ${ } does not belong into it",
+			Suggestion: withoutBraces(text),
 		}}
 	}
 	prog, t, problems := compile(text, 0, r)
 	if problems != nil {
 		return nil, problems
 	}
-	if t.kind != kindBool && !t.unknown() {
+	if t.Kind != KindBool && !t.Unknown() {
 		bare := strings.TrimSpace(text)
-		p := exprProblem{kind: problemNotBool, message: "the condition " + shorten(bare) + " is " + t.words() + ", not true or false"}
-		switch t.kind {
-		case kindString:
-			p.suggestion = bare + ` != ""`
-		case kindNumber:
-			p.suggestion = bare + " > 0"
-		case kindList, kindObject:
-			p.suggestion = "size(" + bare + ") > 0"
-		case kindOptional:
-			p.suggestion = bare + ".orValue(false)"
+		p := Problem{Kind: ProblemNotBool, Message: "the condition " + exact.Shorten(bare) + " is " + t.Words() + ", not true or false"}
+		switch t.Kind {
+		case KindString:
+			p.Suggestion = bare + ` != ""`
+		case KindNumber:
+			p.Suggestion = bare + " > 0"
+		case KindList, KindObject:
+			p.Suggestion = "size(" + bare + ") > 0"
+		case KindOptional:
+			p.Suggestion = bare + ".orValue(false)"
 		}
-		return nil, []exprProblem{p}
+		return nil, []Problem{p}
 	}
 	prog.text = text
 	return &Condition{prog: prog}, nil
@@ -128,7 +130,7 @@ type piece struct {
 }
 
 // cut splits a text at its expressions.
-func cut(text string) ([]piece, []exprProblem) {
+func cut(text string) ([]piece, []Problem) {
 	var out []piece
 	fixed := func(s string) {
 		if s != "" {
@@ -151,7 +153,7 @@ func cut(text string) ([]piece, []exprProblem) {
 		fixed(text[start:at])
 		end := closing(text, at+2)
 		if end < 0 {
-			return nil, []exprProblem{{offset: at, kind: problemSyntax, message: "${ has no closing }", suggestion: "close it with }, or write $${ for the characters themselves"}}
+			return nil, []Problem{{Offset: at, Kind: ProblemSyntax, Message: "${ has no closing }", Suggestion: "close it with }, or write $${ for the characters themselves"}}
 		}
 		out = append(out, piece{text: text[at+2 : end], expr: true, offset: at + 2, end: end + 1})
 		start = end + 1
