@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ringiflow/ringi/workflow/exact"
 )
 
 // What a file may be. The sizes are checked before anything is parsed, the
@@ -20,7 +22,7 @@ const (
 	MaxNodes = 100_000
 	// MaxNesting bounds how deep lists and mappings stand in each other, as it
 	// does for every JSON document; one branch inside another takes four levels.
-	MaxNesting = maxNesting
+	MaxNesting = exact.MaxNesting
 	// maxMarks bounds lines, commas and opening brackets, and so the memory of
 	// the YAML parser, before it runs.
 	maxMarks = 150_000

@@ -108,7 +108,7 @@ func (p *parser) checkFlow() {
 	}
 	start := &state{steps: map[string]bool{}, vars: map[string]variable{}}
 	f.compile(nil, placeTitle, f.roots(start))
-	f.compile(nil, placeStart, &roots{input: d.Input.typ(), startOnly: true})
+	f.compile(nil, placeStart, &roots{Input: d.Input.typ(), StartOnly: true})
 	end, _ := f.block(d.Root, start.clone())
 	f.compile(nil, placeOutput, f.roots(end))
 	if d.OnFailure != nil {
@@ -130,15 +130,15 @@ func (p *parser) checkFlow() {
 // roots says what an expression may read in that state.
 func (f *flow) roots(st *state) *roots {
 	r := &roots{
-		input: f.p.definition.Input.typ(), errorRoot: st.caught,
-		steps: make(map[string]stepType, len(f.ids)), vars: make(map[string]*typ, len(st.vars)),
+		Input: f.p.definition.Input.typ(), Error: st.caught,
+		Steps: make(map[string]stepType, len(f.ids)), Vars: make(map[string]*typ, len(st.vars)),
 	}
 	for _, id := range f.ids {
 		certain, known := st.steps[id]
-		r.steps[id] = stepType{output: f.outputs[id], maybe: known && !certain, later: !known}
+		r.Steps[id] = stepType{Output: f.outputs[id], Maybe: known && !certain, Later: !known}
 	}
 	for name, v := range st.vars {
-		r.vars[name] = v.typ
+		r.Vars[name] = v.typ
 	}
 	return r
 }
@@ -232,16 +232,16 @@ func (f *flow) compileCalls(s *Step, before *roots) {
 		return
 	}
 	probe := *before
-	probe.stepKey = true
+	probe.StepKey = true
 	f.compile(s, placeProbe, &probe)
 	undo := probe
 	for _, x := range f.p.slots[s] {
 		if x.place != placeUndo {
 			continue
 		}
-		if !undo.steps[s.ID].maybe && s.ID != "" { // the step has an outcome by then, and perhaps no output
-			undo.steps = maps.Clone(before.steps)
-			undo.steps[s.ID] = stepType{output: f.outputs[s.ID], maybe: true}
+		if !undo.Steps[s.ID].Maybe && s.ID != "" { // the step has an outcome by then, and perhaps no output
+			undo.Steps = maps.Clone(before.Steps)
+			undo.Steps[s.ID] = stepType{Output: f.outputs[s.ID], Maybe: true}
 		}
 		f.p.compileSlot(x, &undo, s)
 	}

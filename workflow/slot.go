@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ringiflow/ringi/workflow/expr"
 )
 
 // place says when an expression is evaluated, and so what it may read.
@@ -148,7 +150,7 @@ func (p *parser) countExpression(n *node) bool {
 func (p *parser) build(x slot, n *node, r *roots, s *Step) (*Value, *typ) {
 	switch n.kind {
 	case nullNode:
-		return constValue(n.json()), &typ{kind: kindNull}
+		return constValue(n.json()), &typ{Kind: kindNull}
 	case boolNode:
 		return constValue(n.json()), boolTyp()
 	case numberNode:
@@ -181,24 +183,24 @@ func (p *parser) build(x slot, n *node, r *roots, s *Step) (*Value, *typ) {
 
 // fits reports a value whose type its place cannot use.
 func (p *parser) fits(x slot, t *typ) {
-	if t.unknown() {
+	if t.Unknown() {
 		return
 	}
 	ok, need := true, ""
 	switch x.want {
 	case wantText:
-		ok, need = t.kind != kindNull && t.kind != kindOptional, "text"
+		ok, need = t.Kind != kindNull && t.Kind != kindOptional, "text"
 	case wantKey:
-		ok, need = t.kind == kindString || t.kind == kindNumber, "text or a number"
+		ok, need = t.Kind == kindString || t.Kind == kindNumber, "text or a number"
 	case wantObject:
-		ok, need = t.kind == kindObject, "an object"
+		ok, need = t.Kind == kindObject, "an object"
 	case wantList:
-		ok, need = t.kind == kindList, "a list"
+		ok, need = t.Kind == kindList, "a list"
 	case wantTime:
-		ok, need = t.kind == kindTime || t.kind == kindString, "a time"
+		ok, need = t.Kind == kindTime || t.Kind == kindString, "a time"
 	}
 	if !ok {
-		p.report(x.node.position, ruleNeeds, fmt.Sprintf("%s must be %s, and this expression is %s", x.what, need, t.words()), "use an expression that yields "+need)
+		p.report(x.node.position, ruleNeeds, fmt.Sprintf("%s must be %s, and this expression is %s", x.what, need, t.Words()), "use an expression that yields "+need)
 	}
 }
 
@@ -206,18 +208,18 @@ func (p *parser) fits(x slot, t *typ) {
 // place in the file.
 func (p *parser) expressionProblems(x slot, n *node, problems []exprProblem, s *Step) {
 	for _, e := range problems {
-		at := p.src.locate(n, e.offset)
-		id := ruleOf(e.kind)
-		suggestion := cmp.Or(e.suggestion, advice(e.kind))
-		if e.kind == problemUnknownRoot && x.place == placeStart && isRoot(n.text, e.offset) {
+		at := p.src.locate(n, e.Offset)
+		id := ruleOf(e.Kind)
+		suggestion := cmp.Or(e.Suggestion, advice(e.Kind))
+		if e.Kind == problemUnknownRoot && x.place == placeStart && isRoot(n.text, e.Offset) {
 			id, suggestion = ruleStartKey, "use input only: the run does not exist yet when its key is needed"
 		}
-		if x.place == placeUndo && s != nil && e.kind == problemMaybeNotRun && readsOutput(n.text, e.offset, s.ID) {
+		if x.place == placeUndo && s != nil && e.Kind == problemMaybeNotRun && readsOutput(n.text, e.Offset, s.ID) {
 			id = ruleUndoOutput
-			e.message = fmt.Sprintf("the undo of %s uses its output, which is missing when the answer was lost", s.ID)
+			e.Message = fmt.Sprintf("the undo of %s uses its output, which is missing when the answer was lost", s.ID)
 			suggestion = `use input, outputs of earlier steps, or the key that the step was called with: "${ step.key }"`
 		}
-		p.report(at, id, e.message, suggestion)
+		p.report(at, id, e.Message, suggestion)
 	}
 }
 
@@ -316,7 +318,7 @@ func (p *parser) schema(n *node) *Schema {
 	at, message := n, err.Error()
 	var invalid *SchemaError
 	if errors.As(err, &invalid) {
-		if path, ok := cutPointer("#" + invalid.Path); ok {
+		if path, ok := expr.CutPointer("#" + invalid.Path); ok {
 			at = n.at(path)
 		}
 		message = invalid.Message
