@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -516,7 +515,7 @@ func TestAReportSaysWhatARoundDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []outbox.Report{{At: begin, Claimed: 3, Delivered: 1, Dead: 1, Released: 1}}
-	if !reflect.DeepEqual(w.reports, want) {
+	if !slices.Equal(w.reports, want) {
 		t.Errorf("got %+v, want %+v", w.reports, want)
 	}
 	w.answer = func(outbox.Message) error { return errDown }

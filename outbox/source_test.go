@@ -1,12 +1,13 @@
 package outbox_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,13 @@ func names(msgs []outbox.ClaimedMessage) string {
 	return strings.Join(s, " ")
 }
 
+// same compares messages; a payload and headers that are nil or empty are alike.
+func same(a, b outbox.Message) bool {
+	return a.ID == b.ID && a.Key() == b.Key() && a.Type == b.Type && bytes.Equal(a.Payload, b.Payload) &&
+		a.ContentType == b.ContentType && maps.Equal(a.Headers, b.Headers) && a.Unordered == b.Unordered &&
+		a.Seq == b.Seq && a.CreatedAt == b.CreatedAt
+}
+
 func wantNames(t *testing.T, got []outbox.ClaimedMessage, want string) {
 	t.Helper()
 	if names(got) != want {
@@ -131,11 +139,8 @@ func TestAMessageComesOutAsItWentIn(t *testing.T) {
 		}
 		slices.SortFunc(got, func(a, b outbox.ClaimedMessage) int { return strings.Compare(a.ID, b.ID) })
 		m.Seq, m.CreatedAt = 1, begin
-		if len(got[1].Payload) == 0 {
-			got[1].Payload = nil // nil and empty are alike
-		}
 		for i, want := range []outbox.Message{m, bare} {
-			if !reflect.DeepEqual(got[i].Message, want) || got[i].Attempt != 1 || got[i].Epoch != 1 {
+			if !same(got[i].Message, want) || got[i].Attempt != 1 || got[i].Epoch != 1 {
 				t.Errorf("got %+v\nwant %+v, attempt 1, epoch 1", got[i], want)
 			}
 		}
@@ -182,7 +187,7 @@ func TestNumbersAreCountedPerAggregateAndTenant(t *testing.T) {
 			got[m.ID] = m.Seq
 		}
 		want := map[string]int64{id(1): 1, id(2): 1, id(3): 2, id(4): 1, id(5): 0, id(6): 2}
-		if !reflect.DeepEqual(got, want) {
+		if !maps.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	})
@@ -327,7 +332,7 @@ func TestTenantsTakeTurns(t *testing.T) { // O-28
 		for _, m := range got {
 			count[m.Tenant]++
 		}
-		if want := map[int64]int{1: 5, 2: 1, 3: 1, 4: 1}; !reflect.DeepEqual(count, want) {
+		if want := map[int64]int{1: 5, 2: 1, 3: 1, 4: 1}; !maps.Equal(count, want) {
 			t.Errorf("got %v, want %v", count, want)
 		}
 	})

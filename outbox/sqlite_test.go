@@ -1,8 +1,8 @@
 package outbox_test
 
 import (
+	"maps"
 	"path/filepath"
-	"reflect"
 	"testing"
 	"time"
 
@@ -52,7 +52,7 @@ func TestARowFromAnotherWriterIsDelivered(t *testing.T) { // O3
 		}
 	}
 	got := fixture{Source: outbox.NewSQLite(db)}.claim(t, begin, 10)
-	if len(got) != 1 || !got[0].Unordered || !reflect.DeepEqual(got[0].Headers, map[string]string{"a": "b", "n": "[1, 2]"}) {
+	if len(got) != 1 || !got[0].Unordered || !maps.Equal(got[0].Headers, map[string]string{"a": "b", "n": "[1, 2]"}) {
 		t.Errorf("got %+v", got)
 	}
 }
