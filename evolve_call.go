@@ -12,7 +12,7 @@ func (s *State) applyScheduled(e Event, f ActivityScheduled) {
 		Direction: f.Direction, Attempt: f.Attempt, Seq: e.Seq, InputSeq: e.Seq, Lane: f.Lane,
 		Activity: f.Activity, Queue: f.Queue, Effect: f.Effect,
 		Timeout: millis(f.AttemptMS), Heartbeat: millis(f.HeartbeatMS), QueueTime: millis(f.QueueMS),
-		ReadyAt: e.At, ScheduledAt: e.At, Fresh: f.Attempt - 1,
+		ReadyAt: e.At, ScheduledAt: e.At, AttemptAt: e.At, Fresh: f.Attempt - 1,
 	}
 	if f.TotalAt != nil {
 		call.TotalAt = *f.TotalAt
@@ -44,7 +44,7 @@ func (s *State) applyRetried(e Event, f ActivityRetried) {
 	if f.Fresh {
 		c.Fresh, c.ScheduledAt, c.TotalAt = f.Attempt-1, e.At, time.Time{}
 	}
-	c.Attempt, c.Seq, c.ReadyAt = f.Attempt, e.Seq, f.ReadyAt
+	c.Attempt, c.Seq, c.ReadyAt, c.AttemptAt = f.Attempt, e.Seq, f.ReadyAt, e.At
 	c.Begun, c.Idle, c.NoMore, c.Awaited = 0, false, false, false
 	if f.Direction == Forward {
 		s.onStep(f.Step, func(st *Step) { st.Attempts, st.Probe, st.Asked = f.Attempt, nil, 0 })

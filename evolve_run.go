@@ -127,11 +127,10 @@ func (s *State) applyResumed(e Event) {
 		}
 	}
 	for _, c := range s.calls() {
-		by := since(c.ScheduledAt)
 		if !c.TotalAt.IsZero() {
-			c.TotalAt = c.TotalAt.Add(by)
+			c.TotalAt = c.TotalAt.Add(since(c.ScheduledAt))
 		}
-		c.ReadyAt = c.ReadyAt.Add(by)
+		c.ReadyAt = c.ReadyAt.Add(since(c.AttemptAt))
 	}
 	s.Paused = nil
 }

@@ -3,6 +3,8 @@ package ringi
 import (
 	"fmt"
 	"time"
+
+	"github.com/ringiflow/ringi/workflow"
 )
 
 // Limits of a run. They keep one process from using up the system; a run that
@@ -22,7 +24,7 @@ const (
 	EvidenceEvery = time.Minute
 	// UndoWithin bounds the tries of one undo, from its first on: after that
 	// a person is the better help.
-	UndoWithin = 15 * time.Minute
+	UndoWithin = workflow.DefaultUndoTotal
 )
 
 // checkHistory opens the incident once, when the log grows past its limit.

@@ -160,6 +160,7 @@ type Call struct {
 	ReadyAt     time.Time     `json:"readyAt"`
 	TotalAt     time.Time     `json:"totalAt,omitzero"`
 	ScheduledAt time.Time     `json:"scheduledAt"`       // of attempt 1 since the last fresh budget
+	AttemptAt   time.Time     `json:"attemptAt"`         // when this attempt was scheduled
 	Begun       int64         `json:"begun,omitempty"`   // the token that was permitted to begin
 	Awaited     bool          `json:"awaited,omitempty"` // let finish while its scope halts
 	Idle        bool          `json:"idle,omitempty"`    // the attempt was answered and no further one is scheduled
