@@ -80,7 +80,7 @@ func (p *program) eval(f *frame) (ref.Val, error) {
 func explain(err error) string {
 	text := err.Error()
 	if key, ok := strings.CutPrefix(text, "no such key: "); ok {
-		return fmt.Sprintf("there is no field %q; read it with .?%s and .orValue(...) if it may be missing", key, key)
+		return fmt.Sprintf("there is no field %q; read it as %s.orValue(...) if it may be missing", key, safely(key))
 	}
 	if index, ok := strings.CutPrefix(text, "index out of bounds: "); ok {
 		return "the list has no element " + index

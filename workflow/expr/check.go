@@ -38,9 +38,13 @@ type local struct {
 	typ  *Type
 }
 
-// report adds a problem at a node, once.
+// report adds a problem at the first character of a node, once.
 func (c *checker) report(e ast.Expr, kind, suggestion, format string, args ...any) {
-	p := Problem{Offset: c.base + c.start(e), Kind: kind, Message: fmt.Sprintf(format, args...), Suggestion: suggestion}
+	c.reportAt(c.start(e), kind, suggestion, format, args...)
+}
+
+func (c *checker) reportAt(at int, kind, suggestion, format string, args ...any) {
+	p := Problem{Offset: c.base + at, Kind: kind, Message: fmt.Sprintf(format, args...), Suggestion: suggestion}
 	if !slices.Contains(c.problems, p) {
 		c.problems = append(c.problems, p)
 	}
@@ -55,6 +59,24 @@ func (c *checker) start(e ast.Expr) int {
 		}
 	}))
 	return c.byteOffset(max(first, 0))
+}
+
+// nameAt is the byte offset of the name of a field, which follows its operand.
+func (c *checker) nameAt(e, operand ast.Expr, name string) int {
+	if e.Kind() == ast.CallKind {
+		return c.start(e.AsCall().Args()[1])
+	}
+	from := c.start(operand)
+	if r, ok := c.info.GetOffsetRange(e.ID()); ok {
+		from = max(from, c.byteOffset(int(r.Start)))
+	}
+	if i := strings.Index(c.text[from:], name); i >= 0 && e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() {
+		return from + i
+	}
+	if i := strings.Index(c.text[from:], "."+name); i >= 0 {
+		return from + i + 1
+	}
+	return from
 }
 
 func (c *checker) byteOffset(char int) int {
@@ -210,14 +232,17 @@ func literalText(e ast.Expr) (string, bool) {
 // member is operand.name, or has(operand.name) when test is set.
 func (c *checker) member(e, operand ast.Expr, name string, test bool) *Type {
 	if c.steps(operand) {
-		if !test {
+		c.stepTyp(e, name)
+		if len(c.problems) == 0 {
 			c.report(e, ProblemType, fmt.Sprintf("steps.%s.output", name), "a step is not a value; name its output, outcome, attempts or error")
 		}
-		return c.stepTyp(e, name)
+		return Any()
 	}
 	var t *Type
 	if id, ok := c.step(operand); ok {
 		t = c.stepTyp(operand, id)
+	} else if id, ok := c.maybeOutput(operand); ok {
+		t = c.notRun(e, operand, id, name, test)
 	} else {
 		t = c.infer(operand)
 	}
@@ -236,10 +261,11 @@ func (c *checker) stepTyp(e ast.Expr, id string) *Type {
 			names = append(names, name)
 		}
 		slices.Sort(names)
+		at := c.stepAt(e, id)
 		if close := Nearest(id, names); close != "" {
-			c.report(e, ProblemUnknownStep, "steps."+close, "there is no step %q; did you mean %q?", id, close)
+			c.reportAt(at, ProblemUnknownStep, "steps."+close, "there is no step %q; did you mean %q?", id, close)
 		} else {
-			c.report(e, ProblemUnknownStep, "", "there is no step %q", id)
+			c.reportAt(at, ProblemUnknownStep, "", "there is no step %q", id)
 		}
 		return Any()
 	}
@@ -248,6 +274,76 @@ func (c *checker) stepTyp(e ast.Expr, id string) *Type {
 		return Any()
 	}
 	return s.object()
+}
+
+// stepAt is the byte offset of the id in steps.<id>.
+func (c *checker) stepAt(e ast.Expr, id string) int {
+	if e.Kind() == ast.SelectKind {
+		return c.nameAt(e, e.AsSelect().Operand(), id)
+	}
+	return c.start(e)
+}
+
+// maybeOutput reports that the node is steps.<id>.output of a step that may
+// not have run, where nothing has shown that it has.
+func (c *checker) maybeOutput(e ast.Expr) (id string, ok bool) {
+	if e.Kind() != ast.SelectKind || e.AsSelect().FieldName() != "output" || e.AsSelect().IsTestOnly() {
+		return "", false
+	}
+	id, ok = c.step(e.AsSelect().Operand())
+	s, found := c.r.Steps[id]
+	return id, ok && found && !s.Later && s.Maybe && c.present[path(e)] == 0
+}
+
+// notRun reports that a field of an output is read that may not be there, and
+// returns the type of the output.
+func (c *checker) notRun(e, output ast.Expr, id, name string, test bool) *Type {
+	t := orAny(c.r.Steps[id].Output)
+	suggestion := fmt.Sprintf("steps.%s.output%s", id, safely(name))
+	if test {
+		suggestion += ".hasValue()"
+	} else {
+		suggestion += orValue(fieldOf(t, name))
+	}
+	c.report(output, ProblemMaybeNotRun, suggestion,
+		"step %q may not have run, and then it has no output; read it with .? and say what to take instead", id)
+	return t
+}
+
+func fieldOf(t *Type, name string) *Type {
+	if f, found := t.fields[name]; found {
+		return f.typ
+	}
+	return Any()
+}
+
+// safely writes the optional reading of a field.
+func safely(name string) string {
+	if plainName(name) {
+		return ".?" + name
+	}
+	return fmt.Sprintf("[?%q]", name)
+}
+
+func dotted(name string) string {
+	if plainName(name) {
+		return "." + name
+	}
+	return fmt.Sprintf("[%q]", name)
+}
+
+func plainName(name string) bool {
+	_, n := lex(name + " ")
+	return n == len(name) && name != "" && isLetter(name[0]) && name != "in"
+}
+
+// orValue writes what to take instead of a missing value of that type.
+func orValue(t *Type) string {
+	instead := map[Kind]string{KindString: `""`, KindNumber: "0", KindBool: "false", KindList: "[]", KindObject: "{}"}[t.Kind]
+	if instead == "" {
+		instead = "..."
+	}
+	return ".orValue(" + instead + ")"
 }
 
 // field is the type of a field of t; optional ones must have been tested
@@ -269,33 +365,33 @@ func (c *checker) field(e, operand ast.Expr, t *Type, name string, present bool)
 		return Any()
 	}
 	if f.optional && !present && c.present[path(e)] == 0 {
-		c.missing(e, operand, name)
+		c.missing(e, operand, name, f.typ)
 	}
 	return f.typ
 }
 
 func (c *checker) unknownField(e, operand ast.Expr, t *Type, name string) {
 	names := t.fieldNames()
-	object := c.show(operand)
+	object, at := c.show(operand), c.nameAt(e, operand, name)
 	switch close := Nearest(name, names); {
 	case close != "":
-		c.report(e, ProblemUnknownField, object+"."+close, "%s has no field %q; did you mean %q?", object, name, close)
+		c.reportAt(at, ProblemUnknownField, object+dotted(close), "%s has no field %q; did you mean %q?", object, name, close)
 	case len(names) == 0:
-		c.report(e, ProblemUnknownField, "", "%s has no field %q", object, name)
+		c.reportAt(at, ProblemUnknownField, "", "%s has no field %q", object, name)
 	default:
-		c.report(e, ProblemUnknownField, "", "%s has no field %q; it has %s", object, name, strings.Join(names, ", "))
+		c.reportAt(at, ProblemUnknownField, "", "%s has no field %q; it has %s", object, name, strings.Join(names, ", "))
 	}
 }
 
-func (c *checker) missing(e, operand ast.Expr, name string) {
+func (c *checker) missing(e, operand ast.Expr, name string, t *Type) {
 	object := c.show(operand)
 	if id, ok := c.step(operand); ok {
-		c.report(e, ProblemMaybeNotRun, fmt.Sprintf("steps.%s.?output.orValue({})", id),
+		c.report(e, ProblemMaybeNotRun, fmt.Sprintf("steps.%s.?output", id)+orValue(t),
 			"step %q may not have run, and then it has no output; read it with .? and say what to take instead", id)
 		return
 	}
-	c.report(e, ProblemMaybeMissing, fmt.Sprintf("%s.?%s.orValue(...)", object, name),
-		"%s.%s is optional and may be missing; say what to take instead, or ask has(%s.%s) first", object, name, object, name)
+	c.report(e, ProblemMaybeMissing, object+safely(name)+orValue(t),
+		"%s%s is optional and may be missing; say what to take instead, or ask has(%s%s) first", object, dotted(name), object, dotted(name))
 }
 
 // show writes a node as it stands in the expression, for messages.

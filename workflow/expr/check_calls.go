@@ -159,23 +159,58 @@ func clash(a, b *Type) bool {
 }
 
 func (c *checker) equality(e ast.Expr, args []ast.Expr) *Type {
+	for i := range args {
+		if isNull(args[i]) && c.neverNull(args[1-i]) {
+			return Bool()
+		}
+	}
 	a, b := c.infer(args[0]), c.infer(args[1])
-	if a.Unknown() || b.Unknown() || a.Kind == b.Kind {
-		return Bool()
+	switch {
+	case a.Unknown() || b.Unknown() || a.Kind == b.Kind:
+	case a.Kind == KindOptional:
+		c.soften(args[0])
+	case b.Kind == KindOptional:
+		c.soften(args[1])
+	default:
+		c.mismatch(e, args, []*Type{a, b}, "the two can never be equal")
 	}
-	for i, t := range []*Type{a, b} {
-		other := []*Type{b, a}[i]
-		if other.Kind == KindNull {
-			c.report(e, ProblemType, "has("+c.show(args[i])+")", "%s is %s, never null; whether a field is there is asked with has()", c.show(args[i]), t.Words())
-			return Bool()
-		}
-		if t.Kind == KindOptional {
-			c.report(e, ProblemType, c.show(args[i])+".orValue(...)", "%s may be missing; say what to take instead before comparing it", c.show(args[i]))
-			return Bool()
-		}
-	}
-	c.mismatch(e, args, []*Type{a, b}, "can never be equal")
 	return Bool()
+}
+
+func isNull(e ast.Expr) bool {
+	if e.Kind() != ast.LiteralKind {
+		return false
+	}
+	_, null := e.AsLiteral().(types.Null)
+	return null
+}
+
+// neverNull reports a comparison with null of a value that is never null:
+// the null of a declared field counts as absent.
+func (c *checker) neverNull(e ast.Expr) bool {
+	before := len(c.problems)
+	t := c.infer(e)
+	if t.Unknown() || t.Kind == KindNull {
+		return false
+	}
+	found := c.problems[before:]
+	if len(found) > 0 && found[len(found)-1].Kind != ProblemMaybeMissing {
+		return true
+	}
+	c.problems = c.problems[:before]
+	suggestion := ""
+	if e.Kind() == ast.SelectKind && t.Kind != KindOptional {
+		suggestion = "has(" + c.show(e) + ")"
+	} else if t.Kind == KindOptional {
+		suggestion = c.show(e) + ".hasValue()"
+	}
+	c.report(e, ProblemType, suggestion, "%s is %s, never null; whether a field is there is asked with has()", c.show(e), t.Words())
+	return true
+}
+
+// soften reports that a value which may be missing is used as if it were there.
+func (c *checker) soften(e ast.Expr) {
+	c.report(e, ProblemMaybeMissing, c.show(e)+".orValue(...)", "%s may be missing; say what to take instead", c.show(e))
 }
 
 // mismatch reports operands that do not go together.
@@ -189,7 +224,7 @@ func (c *checker) mismatch(e ast.Expr, args []ast.Expr, ts []*Type, trouble stri
 
 // conversion suggests how a text and a number can be brought together.
 func (c *checker) conversion(e ast.Expr, args []ast.Expr, ts []*Type) string {
-	if len(args) != 2 {
+	if _, operator := operators.FindReverse(e.AsCall().FunctionName()); !operator || len(args) != 2 {
 		return ""
 	}
 	name := spoken(e.AsCall().FunctionName())
@@ -325,16 +360,11 @@ func (c *checker) optionalSelect(e ast.Expr, args []ast.Expr) *Type {
 // softOutput turns steps.x.output into steps.x.?output where the step may not
 // have run, and reports whether it did.
 func (c *checker) softOutput(e ast.Expr) bool {
-	if e.Kind() != ast.SelectKind || e.AsSelect().FieldName() != "output" || e.AsSelect().IsTestOnly() {
-		return false
-	}
-	step := e.AsSelect().Operand()
-	id, ok := c.step(step)
-	if s, found := c.r.Steps[id]; !ok || !found || !s.Maybe || c.present[path(e)] > 0 {
+	if _, ok := c.maybeOutput(e); !ok {
 		return false
 	}
 	name := c.make.NewLiteral(e.ID(), types.String("output"))
-	e.SetKindCase(c.make.NewCall(e.ID(), operators.OptSelect, step, name))
+	e.SetKindCase(c.make.NewCall(e.ID(), operators.OptSelect, e.AsSelect().Operand(), name))
 	return true
 }
 
@@ -369,7 +399,7 @@ func (c *checker) optionalMethod(e ast.Expr, name string, target ast.Expr, args 
 	t := c.infer(target)
 	if t.Kind != KindOptional {
 		if !t.Unknown() {
-			c.report(e, ProblemType, c.soften(target), "%s is always there; %s() belongs after .?", c.show(target), name)
+			c.report(e, ProblemType, softer(target), "%s is always there; %s() belongs after .?", c.show(target), name)
 		}
 		t = maybe(Any())
 	}
@@ -393,11 +423,11 @@ func (c *checker) optionalMethod(e ast.Expr, name string, target ast.Expr, args 
 	return Join(t.of, other), true
 }
 
-// soften suggests a.?b for a.b.
-func (c *checker) soften(e ast.Expr) string {
+// softer suggests a.?b for a.b.
+func softer(e ast.Expr) string {
 	if e.Kind() == ast.SelectKind {
 		s := e.AsSelect()
-		return c.show(s.Operand()) + ".?" + s.FieldName() + ".orValue(...)"
+		return exact.Shorten(render(s.Operand())) + safely(s.FieldName()) + ".orValue(...)"
 	}
 	return ""
 }
@@ -420,22 +450,39 @@ func (c *checker) function(e ast.Expr, name string, args []ast.Expr) *Type {
 			continue
 		}
 		if f.takes(ts) {
+			c.elements(f, args, ts)
 			return c.result(f, forms, ts)
 		}
 		candidate = f
 	}
 	if candidate == nil {
-		c.report(e, ProblemType, "", "%s takes %s, not %d", spoken(name), counts(forms), len(args))
+		c.reportAt(c.callAt(e, name), ProblemType, "", "%s takes %s, not %d", spoken(name), counts(forms), len(args))
 		return Any()
 	}
 	for i, t := range ts {
 		if t.Kind == KindOptional {
-			c.report(args[i], ProblemType, c.show(args[i])+".orValue(...)", "%s may be missing; say what to take instead", c.show(args[i]))
-			return &Type{Kind: candidate.result}
+			c.soften(args[i])
+			return Any()
 		}
 	}
-	c.mismatch(e, args, ts, fmt.Sprintf("%s takes %s", spoken(name), takings(forms)))
-	return c.result(candidate, nil, ts)
+	c.mismatch(e, args, ts, spoken(name)+" "+taking(name, forms))
+	return Any()
+}
+
+// elements reports a list whose elements the function cannot use.
+func (c *checker) elements(f *function, args []ast.Expr, ts []*Type) {
+	need := Number()
+	switch f.name {
+	case "join":
+		need = Text()
+	case "sum", "min", "max":
+	default:
+		return
+	}
+	if ts[0].Kind == KindList && clash(orAny(ts[0].of), need) {
+		c.report(args[0], ProblemType, "", "%s takes a list in which each element is %s; in %s each is %s",
+			spoken(f.name), need.Words(), c.show(args[0]), ts[0].of.Words())
+	}
 }
 
 // takes reports whether the function accepts values of these types.
@@ -472,7 +519,23 @@ func (c *checker) result(f *function, forms []function, ts []*Type) *Type {
 	return List(of)
 }
 
+// callAt is the byte offset of the name of a function.
+func (c *checker) callAt(e ast.Expr, name string) int {
+	call := e.AsCall()
+	if call.IsMemberFunction() {
+		from := c.start(call.Target())
+		return from + max(strings.Index(c.text[from:], "."+name), -1) + 1
+	}
+	if r, ok := c.info.GetOffsetRange(e.ID()); ok {
+		if at := c.byteOffset(int(r.Start)); strings.HasSuffix(strings.TrimRight(c.text[:at], " "), name) {
+			return strings.LastIndex(c.text[:at], name)
+		}
+	}
+	return c.start(e)
+}
+
 func (c *checker) unknownFunction(e ast.Expr, name string) {
+	at := c.callAt(e, name)
 	names := []string{"has", "orValue", "map", "filter", "all", "exists", "exists_one"}
 	for n := range c.library {
 		if isLetter(n[0]) && n[0] != '_' {
@@ -481,10 +544,10 @@ func (c *checker) unknownFunction(e ast.Expr, name string) {
 	}
 	slices.Sort(names)
 	if close := Nearest(name, names); close != "" {
-		c.report(e, ProblemUnknownFunction, close+"()", "there is no function %s(); did you mean %s()?", name, close)
+		c.reportAt(at, ProblemUnknownFunction, close+"()", "there is no function %s(); did you mean %s()?", name, close)
 		return
 	}
-	c.report(e, ProblemUnknownFunction, "", "there is no function %s()", name)
+	c.reportAt(at, ProblemUnknownFunction, "", "there is no function %s()", name)
 }
 
 // counts says how many values the forms of a function take.
@@ -504,8 +567,16 @@ func counts(forms []function) string {
 	return strings.Join(words, " or ") + " values"
 }
 
-// takings says what the forms of a function take.
-func takings(forms []function) string {
+// taking says what a function takes; of operators it is known without a list.
+func taking(name string, forms []function) string {
+	switch name {
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		return "compares two numbers, two texts, two times or two durations"
+	case operators.Add:
+		return "adds two numbers, and joins two texts or two lists"
+	case operators.Subtract:
+		return "subtracts numbers, times and durations"
+	}
 	var out []string
 	for _, f := range forms {
 		words := make([]string, len(f.params))
@@ -516,5 +587,5 @@ func takings(forms []function) string {
 			out = append(out, text)
 		}
 	}
-	return strings.Join(out, ", or ")
+	return "takes " + strings.Join(out, ", or ")
 }

@@ -119,14 +119,37 @@ func columnBytes(line string, column int) int {
 	return len(line)
 }
 
+// plainSyntax says in plain words what the parser says about its tokens.
 func plainSyntax(message string) string {
-	return strings.TrimPrefix(message, "Syntax error: ")
+	message = strings.TrimPrefix(message, "Syntax error: ")
+	quoted := func(after string) string {
+		text, _ := strings.CutPrefix(message, after)
+		if end := strings.LastIndex(text, "'"); end >= 0 {
+			return text[:end]
+		}
+		return text
+	}
+	switch {
+	case strings.HasPrefix(message, "mismatched input '<EOF>'"):
+		return "it ends too early"
+	case strings.HasPrefix(message, "mismatched input '"):
+		message, _, _ = strings.Cut(message, " expecting ")
+		return quoted("mismatched input '") + " cannot stand here"
+	case strings.HasPrefix(message, "no viable alternative at input '"):
+		return quoted("no viable alternative at input '") + " cannot stand here"
+	case strings.HasPrefix(message, "token recognition error at: '"):
+		return "the character " + quoted("token recognition error at: '") + " cannot stand here"
+	case strings.HasPrefix(message, "missing '"):
+		message, _, _ = strings.Cut(message, " at ")
+		return quoted("missing '") + " is missing"
+	}
+	return message
 }
 
 // syntaxHint knows the habits of other languages.
 func syntaxHint(text string) string {
 	for _, habit := range [...]struct{ wrong, right string }{
-		{" and ", "&&"}, {" or ", "||"}, {"===", "=="}, {"<>", "!="}, {"?.", ".?"}, {"??", ".orValue(...)"}, {"=>", "list.map(x, ...)"},
+		{" and ", "&&"}, {" or ", "||"}, {"===", "=="}, {"<>", "!="}, {"?.", ".?"}, {"??", ".orValue(...)"}, {"=>", "list.map(x, ...)"}, {" = ", "=="},
 	} {
 		if strings.Contains(text, habit.wrong) {
 			return "write " + habit.right + " instead of " + strings.TrimSpace(habit.wrong)

@@ -33,7 +33,7 @@ func schemaType(t testing.TB, doc string) *Type {
 	return OfSchema(tree)
 }
 
-func testRoots(t testing.TB) *Scope {
+func testScope(t testing.TB) *Scope {
 	t.Helper()
 	return &Scope{
 		Input: schemaType(t, orderSchema),
@@ -104,7 +104,7 @@ func TestValueEval(t *testing.T) {
 		{"${ input.customer }", `{"name":"Ann"}`},
 		{"c: ${ input.customer }", `"c: {\"name\":\"Ann\"}"`},
 	} {
-		v, _, problems := CompileText(test.text, testRoots(t))
+		v, _, problems := CompileText(test.text, testScope(t))
 		if problems != nil {
 			t.Errorf("%s: %v", test.text, problems)
 			continue
