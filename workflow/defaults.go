@@ -73,6 +73,10 @@ const (
 	// MaxExpressions bounds the expressions of a definition, which are
 	// compiled one by one.
 	MaxExpressions = 5000
+	// MaxExpressionBytes bounds the text of all expressions together.
+	MaxExpressionBytes = 256 << 10
+	// MaxSchemaBytes bounds the schemas of a definition together, as JSON.
+	MaxSchemaBytes = 256 << 10
 	// MaxLabels bounds the labels of a definition: they are columns of the list row.
 	MaxLabels = 16
 	// MaxName bounds names, keys, titles and codes, in bytes.

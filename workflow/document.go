@@ -103,17 +103,18 @@ func (p *parser) number(n *node) *node {
 	return n
 }
 
-// grow counts a node and reports, once, a document that has too many or lies
+// grow counts a node with its text and reports, once, a document that has too many or lies
 // too deep. It returns false where reading must stop.
-func (p *parser) grow(at position, depth int, container bool) bool {
+func (p *parser) grow(at position, depth int, container bool, bytes int) bool {
 	if p.stopped {
 		return false
 	}
 	p.nodes++
+	p.bytes += bytes
 	switch {
-	case p.nodes > MaxNodes:
+	case p.nodes > MaxNodes || p.bytes > MaxSource:
 		p.stopped = true
-		p.report(at, ruleTooLarge, fmt.Sprintf("the document has more than %d values, aliases counted each time they are used", MaxNodes),
+		p.report(at, ruleTooLarge, fmt.Sprintf("the document has more than %d values or %d bytes, aliases counted each time they are used", MaxNodes, MaxSource),
 			"move data out of the definition into the run's input, or split the process")
 	case container && depth > MaxNesting:
 		p.stopped = true
@@ -159,7 +160,7 @@ func (r *jsonReader) value(depth int) *node {
 	t, at := r.next()
 	n := &node{position: at}
 	_, container := t.(json.Delim)
-	if !r.p.grow(at, depth, container) {
+	if !r.p.grow(at, depth, container, 0) {
 		return n
 	}
 	switch v := t.(type) {

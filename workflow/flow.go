@@ -131,14 +131,18 @@ func (p *parser) checkFlow() {
 func (f *flow) roots(st *state) *roots {
 	r := &roots{
 		Input: f.p.definition.Input.typ(), Error: st.caught,
-		Steps: make(map[string]stepType, len(f.ids)), Vars: make(map[string]*typ, len(st.vars)),
+		Steps: make(map[string]stepType, len(f.ids)), Vars: make(map[string]*typ, len(st.vars)), MaybeVars: map[string]*typ{},
 	}
 	for _, id := range f.ids {
 		certain, known := st.steps[id]
 		r.Steps[id] = stepType{Output: f.outputs[id], Maybe: known && !certain, Later: !known}
 	}
 	for name, v := range st.vars {
-		r.Vars[name] = v.typ
+		if v.always {
+			r.Vars[name] = v.typ
+		} else {
+			r.MaybeVars[name] = v.typ
+		}
 	}
 	return r
 }
@@ -177,7 +181,11 @@ func (f *flow) step(s *Step, before *state) (*state, bool) {
 		f.guards = append(f.guards, when.text)
 		defer func() { f.guards = f.guards[:len(f.guards)-1] }()
 	}
-	after, passes := f.body(s, before)
+	inside := before // a step that always runs, and whose failure nobody catches, can go on in the same state
+	if when != nil || len(s.Catch) > 0 {
+		inside = before.clone()
+	}
+	after, passes := f.body(s, inside)
 	var ways []*state
 	if passes {
 		if s.ID != "" {
@@ -199,9 +207,12 @@ func (f *flow) step(s *Step, before *state) (*state, bool) {
 		skipped.steps[s.ID] = false
 		ways = append(ways, skipped)
 	}
-	if len(ways) == 0 {
+	switch {
+	case len(ways) == 0:
 		after.steps[s.ID] = false
 		return after, false
+	case len(ways) == 1 && ways[0] == after:
+		return after, true
 	}
 	out := merge(before, ways)
 	out.perhaps(after)
@@ -234,20 +245,22 @@ func (f *flow) compileCalls(s *Step, before *roots) {
 	probe := *before
 	probe.StepKey = true
 	f.compile(s, placeProbe, &probe)
-	undo := probe
+	undo := new(roots)
+	*undo = probe
 	for _, x := range f.p.slots[s] {
 		if x.place != placeUndo {
 			continue
 		}
-		if !undo.Steps[s.ID].Maybe && s.ID != "" { // the step has an outcome by then, and perhaps no output
+		if !undo.Steps[s.ID].Maybe && x.node.mentions(s.ID) { // the step has an outcome by then, and perhaps no output
 			undo.Steps = maps.Clone(before.Steps)
 			undo.Steps[s.ID] = stepType{Output: f.outputs[s.ID], Maybe: true}
 		}
-		f.p.compileSlot(x, &undo, s)
+		f.p.compileSlot(x, undo, s)
 	}
 }
 
-// body walks what a step does, and returns what is known behind it.
+// body walks what a step does, and returns what is known behind it. It may
+// change the state that it is given.
 func (f *flow) body(s *Step, before *state) (*state, bool) {
 	switch {
 	case s.Activity != nil:
@@ -255,31 +268,29 @@ func (f *flow) body(s *Step, before *state) (*state, bool) {
 			f.p.findings(s, before.approved || f.asked(before))
 		}
 	case s.Do != nil:
-		return f.block(s.Do, before.clone())
+		return f.block(s.Do, before)
 	case s.Choose != nil:
 		return f.choose(s, before)
 	case s.Parallel != nil:
 		return f.branches(s, before)
 	case s.Set != nil:
-		return f.set(s, before), true
+		f.set(s, before)
 	case s.Approval != nil:
-		after := before.clone()
 		if s.Approval.OnReject == "fail" {
-			after.approved = true
+			before.approved = true
 		} else {
-			after.asked = append(after.asked, s.ID)
+			before.asked = append(before.asked, s.ID)
 		}
-		return after, true
 	case s.Finish != nil:
 		if f.parallel > 0 {
 			f.p.report(f.p.at[s].key("finish").position, ruleFinishBeside, "finish stands inside a parallel, where other branches may still be at work",
 				"end the branch, and finish behind the parallel")
 		}
-		return before.clone(), false
+		return before, false
 	case s.Fail != nil:
-		return before.clone(), false
+		return before, false
 	}
-	return before.clone(), true
+	return before, true
 }
 
 // asked reports whether a condition around the present step looks at an
@@ -365,18 +376,16 @@ func (f *flow) sameVariable(b *Block, name string) {
 }
 
 // set walks a set: its names are new in the scope.
-func (f *flow) set(s *Step, before *state) *state {
-	after := before.clone()
+func (f *flow) set(s *Step, st *state) {
 	n := f.p.at[s].get("set")
 	for _, v := range s.Set {
 		value, key := n.field(v.Name)
 		if key == nil {
 			continue // it has no usable name
 		}
-		if _, taken := before.vars[v.Name]; taken {
+		if _, taken := st.vars[v.Name]; taken {
 			f.p.report(key.position, ruleSetTwice, fmt.Sprintf("%s has a value already; a name is set once", v.Name), "use another name")
 		}
-		after.vars[v.Name] = variable{typ: f.p.types[value], always: true}
+		st.vars[v.Name] = variable{typ: f.p.types[value], always: true}
 	}
-	return after
 }

@@ -3,6 +3,8 @@ package workflow
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 )
 
 // nodeKind is the JSON type of a node.
@@ -127,4 +129,12 @@ func (n *node) at(path []string) *node {
 		n = next
 	}
 	return n
+}
+
+// mentions reports whether a text in the tree holds the word.
+func (n *node) mentions(word string) bool {
+	if n.kind == textNode && strings.Contains(n.text, word) {
+		return true
+	}
+	return slices.ContainsFunc(n.items, func(item *node) bool { return item.mentions(word) })
 }

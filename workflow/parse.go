@@ -16,6 +16,7 @@ func Parse(file string, src []byte) (*Definition, []Problem) {
 	p := &parser{
 		file: newSource(file, nil), definition: &Definition{steps: map[string]*Step{}},
 		ids: map[string]*node{}, at: map[*Step]fields{}, slots: map[*Step][]slot{}, types: map[*node]*typ{},
+		counts: map[Severity]int{},
 	}
 	if len(src) <= MaxSource {
 		p.file = newSource(file, src)
@@ -24,11 +25,10 @@ func Parse(file string, src []byte) (*Definition, []Problem) {
 	if root := p.readDocument(src); root != nil {
 		p.document(root)
 	}
-	problems := sortProblems(p.problems)
-	if hasErrors(problems) {
-		return nil, problems
+	if p.failed {
+		return nil, sortProblems(p.problems)
 	}
-	return p.definition, problems
+	return p.definition, sortProblems(p.problems)
 }
 
 // A parser reads one definition. It goes over the document once for its form
@@ -40,8 +40,11 @@ type parser struct {
 	src        *source // as read: with the quotes that patch added
 	edits      []edit
 	problems   []Problem
-	nodes      int  // of the document
-	stopped    bool // reading the document was given up
+	counts     map[Severity]int // of problems, also of those that were not kept
+	failed     bool             // one of them is an error
+	nodes      int              // of the document
+	bytes      int              // of its texts
+	stopped    bool             // reading the document was given up
 	definition *Definition
 	defaults   defaults
 
@@ -51,17 +54,21 @@ type parser struct {
 	types    map[*node]*typ   // of compiled values
 	steps    int              // read so far
 	compiled int              // expressions compiled so far
+	written  int              // their bytes
+	schemas  int              // bytes of schemas compiled so far
 }
 
 // report records a problem of the rule at a place.
 func (p *parser) report(at position, id, message, suggestion string) {
-	if len(p.problems) > 4*maxProblems {
+	severity := severityOf(id)
+	p.failed = p.failed || severity == SeverityError
+	if p.counts[severity]++; p.counts[severity] > 4*maxProblems {
 		return
 	}
 	at = p.original(at)
 	p.problems = append(p.problems, Problem{
 		File: p.file.file, Line: at.line, Column: at.column,
-		ID: id, Severity: severityOf(id), Message: message, Suggestion: suggestion,
+		ID: id, Severity: severity, Message: message, Suggestion: suggestion,
 	})
 }
 
@@ -118,7 +125,7 @@ func (p *parser) finish(root *node) {
 	d := p.definition
 	p.nameSteps()
 	p.checkFlow()
-	if hasErrors(p.problems) {
+	if p.failed {
 		return
 	}
 	source, err := Canonical(root.json())

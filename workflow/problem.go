@@ -43,7 +43,7 @@ func (p Problem) String() string {
 const maxProblems = 500
 
 // sortProblems orders by place, drops repeats of one rule at one place, and
-// cuts the list.
+// cuts the list: findings first, so that an error is never hidden behind them.
 func sortProblems(list []Problem) []Problem {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.ID, b.ID))
@@ -51,12 +51,21 @@ func sortProblems(list []Problem) []Problem {
 	list = slices.CompactFunc(list, func(a, b Problem) bool {
 		return a.Line == b.Line && a.Column == b.Column && a.ID == b.ID
 	})
+	errors := 0
+	for _, p := range list {
+		if p.Severity == SeverityError {
+			errors++
+		}
+	}
+	room := max(0, maxProblems-errors)
+	list = slices.DeleteFunc(list, func(p Problem) bool {
+		if p.Severity == SeverityError {
+			return false
+		}
+		room--
+		return room < 0
+	})
 	return list[:min(len(list), maxProblems)]
-}
-
-// hasErrors reports whether a problem of the list refuses the definition.
-func hasErrors(list []Problem) bool {
-	return slices.ContainsFunc(list, func(p Problem) bool { return p.Severity == SeverityError })
 }
 
 // quoted renders text from the file for a message: short and on one line.

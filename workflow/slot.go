@@ -135,14 +135,18 @@ func (p *parser) compileSlot(x slot, r *roots, s *Step) {
 	}
 }
 
-// countExpression bounds the number of expressions, each of which is compiled.
+// countExpression bounds the expressions of a definition, each of which is
+// compiled, in number and in length. It returns false where enough is enough.
 func (p *parser) countExpression(n *node) bool {
-	p.compiled += 1 + strings.Count(n.text, "${")
-	if p.compiled > MaxExpressions && p.compiled <= MaxExpressions+1+strings.Count(n.text, "${") {
-		p.report(n.position, ruleTooMany, fmt.Sprintf("a definition has at most %d expressions", MaxExpressions), "split the process into several definitions")
-		p.compiled = MaxExpressions + 1 + strings.Count(n.text, "${")
+	before := p.compiled <= MaxExpressions && p.written <= MaxExpressionBytes
+	p.compiled += max(1, strings.Count(n.text, "${"))
+	p.written += len(n.text)
+	now := p.compiled <= MaxExpressions && p.written <= MaxExpressionBytes
+	if before && !now {
+		p.report(n.position, ruleTooMany, fmt.Sprintf("a definition has at most %d expressions with %d bytes in all", MaxExpressions, MaxExpressionBytes),
+			"split the process into several definitions")
 	}
-	return p.compiled <= MaxExpressions
+	return now
 }
 
 // build compiles a value with everything in it. The value is nil when a part
@@ -311,7 +315,13 @@ func (p *parser) schema(n *node) *Schema {
 		p.expect(n, mapNode, "a schema")
 		return nil
 	}
-	s, err := newSchema(n.json())
+	doc := n.json()
+	if p.schemas += len(doc); p.schemas > MaxSchemaBytes {
+		p.report(n.position, ruleTooMany, fmt.Sprintf("the schemas of a definition have at most %d bytes in all", MaxSchemaBytes),
+			"describe only the fields that the process uses")
+		return nil
+	}
+	s, err := newSchema(doc)
 	if err == nil {
 		return s
 	}

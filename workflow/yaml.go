@@ -153,7 +153,7 @@ type yamlReader struct {
 
 func (r *yamlReader) value(y *yaml.Node, depth int) *node {
 	n := &node{position: position{y.Line, y.Column}}
-	if !r.p.grow(n.position, depth, y.Kind == yaml.SequenceNode || y.Kind == yaml.MappingNode) {
+	if !r.p.grow(n.position, depth, y.Kind == yaml.SequenceNode || y.Kind == yaml.MappingNode, len(y.Value)) {
 		return n
 	}
 	if y.Style&yaml.TaggedStyle != 0 {
@@ -215,6 +215,7 @@ func tagged(y *yaml.Node) string {
 // key reads a mapping's key, which must be text.
 func (r *yamlReader) key(y *yaml.Node) *node {
 	at := position{y.Line, y.Column}
+	r.p.bytes += len(y.Value)
 	if y.Kind == yaml.AliasNode && y.Alias.Kind == yaml.ScalarNode {
 		y = y.Alias
 	}

@@ -11,6 +11,7 @@ type Scope struct {
 	Input     *Type            // nil is any
 	Steps     map[string]Step  // the declared steps, by id
 	Vars      map[string]*Type // the variables that are set by then
+	MaybeVars map[string]*Type // the variables that may be set by then: reading one demands .?
 	StepKey   bool             // step.key exists
 	Error     bool             // error exists
 	Event     bool             // event exists
@@ -70,7 +71,11 @@ func (r *Scope) root(name string) (*Type, bool) {
 	case "steps":
 		return Any(), true
 	case "vars":
-		return Fields(r.Vars), true
+		t := Fields(r.Vars)
+		for name, v := range r.MaybeVars {
+			t.fields[name] = field{typ: v, optional: true}
+		}
+		return t, true
 	case "run":
 		t := text("id", "key", "requester")
 		t.fields["started_at"] = field{typ: Time()}
