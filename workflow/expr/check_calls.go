@@ -543,11 +543,40 @@ func (c *checker) unknownFunction(e ast.Expr, name string) {
 		}
 	}
 	slices.Sort(names)
-	if close := Nearest(name, names); close != "" {
+	close := elsewhere(name)
+	if close == "" {
+		close = Nearest(name, names)
+	}
+	if close != "" {
 		c.reportAt(at, ProblemUnknownFunction, close+"()", "there is no function %s(); did you mean %s()?", name, close)
 		return
 	}
 	c.reportAt(at, ProblemUnknownFunction, "", "there is no function %s()", name)
+}
+
+// elsewhere translates what functions are called in other languages.
+func elsewhere(name string) string {
+	switch name {
+	case "len", "length", "count":
+		return "size"
+	case "int", "uint", "double", "float", "number", "toNumber", "decimal":
+		return "num"
+	case "str", "text", "toString":
+		return "string"
+	case "lower", "toLower", "toLowerCase":
+		return "lowerAscii"
+	case "upper", "toUpper", "toUpperCase":
+		return "upperAscii"
+	case "includes":
+		return "contains"
+	case "any", "some":
+		return "exists"
+	case "every":
+		return "all"
+	case "encodeURIComponent", "urlEncode":
+		return "url_escape"
+	}
+	return ""
 }
 
 // counts says how many values the forms of a function take.
