@@ -107,12 +107,20 @@ func (t *turn) match(ref CallRef, kind string) (openCall, Answer, bool, error) {
 		}
 		return c, Answer{}, true, nil
 	}
-	for _, d := range st.Settled {
-		if d.Direction == ref.Direction && d.Attempt == ref.Attempt && d.Token == ref.Token && d.Kind == kind {
-			return c, Answer{Outcome: Repeated, By: d.Worker}, false, nil
-		}
+	if by, ok := st.settledBefore(ref, kind); ok {
+		return c, Answer{Outcome: Repeated, By: by}, false, nil
 	}
 	return c, Answer{Outcome: Stale, By: settledBy(st, ref.Direction)}, false, nil
+}
+
+// settledBefore reports whether this very result was taken before, and from whom.
+func (st *Step) settledBefore(ref CallRef, kind string) (worker string, ok bool) {
+	for _, d := range st.Settled {
+		if d.Direction == ref.Direction && d.Attempt == ref.Attempt && d.Token == ref.Token && d.Kind == kind {
+			return d.Worker, true
+		}
+	}
+	return "", false
 }
 
 // overtaken reports whether the token was followed by a larger one.

@@ -77,181 +77,55 @@ func fact[F Fact](raw []byte) (Fact, error) {
 	return f, err
 }
 
-// KindOf names a fact as it stands in the log: the name of its struct.
-func KindOf(f Fact) string {
-	switch f.(type) {
-	case RunStarted:
-		return "RunStarted"
-	case ActivityScheduled:
-		return "ActivityScheduled"
-	case ActivityRetried:
-		return "ActivityRetried"
-	case ActivityStarted:
-		return "ActivityStarted"
-	case ActivitySucceeded:
-		return "ActivitySucceeded"
-	case ActivityFailed:
-		return "ActivityFailed"
-	case ActivityTimedOut:
-		return "ActivityTimedOut"
-	case ActivityAwaited:
-		return "ActivityAwaited"
-	case ActivityWithdrawn:
-		return "ActivityWithdrawn"
-	case ProbeAnswered:
-		return "ProbeAnswered"
-	case OutcomeUnknown:
-		return "OutcomeUnknown"
-	case StepOpened:
-		return "StepOpened"
-	case StepEnded:
-		return "StepEnded"
-	case StepReopened:
-		return "StepReopened"
-	case ScopeOpened:
-		return "ScopeOpened"
-	case ScopeClosed:
-		return "ScopeClosed"
-	case ScopeHalted:
-		return "ScopeHalted"
-	case FailureCaught:
-		return "FailureCaught"
-	case VarsSet:
-		return "VarsSet"
-	case MessageEmitted:
-		return "MessageEmitted"
-	case TimerSet:
-		return "TimerSet"
-	case TimerFired:
-		return "TimerFired"
-	case WaitOpened:
-		return "WaitOpened"
-	case EventReceived:
-		return "EventReceived"
-	case ApprovalOpened:
-		return "ApprovalOpened"
-	case DecisionRecorded:
-		return "DecisionRecorded"
-	case DecisionWithdrawn:
-		return "DecisionWithdrawn"
-	case UndoRegistered:
-		return "UndoRegistered"
-	case UndoSettled:
-		return "UndoSettled"
-	case UndoReplaced:
-		return "UndoReplaced"
-	case CancelRequested:
-		return "CancelRequested"
-	case UnwindStarted:
-		return "UnwindStarted"
-	case IncidentOpened:
-		return "IncidentOpened"
-	case IncidentResolved:
-		return "IncidentResolved"
-	case RunPaused:
-		return "RunPaused"
-	case RunResumed:
-		return "RunResumed"
-	case LateResult:
-		return "LateResult"
-	case EvidenceCounted:
-		return "EvidenceCounted"
-	case LateEffectFound:
-		return "LateEffectFound"
-	case RunEnded:
-		return "RunEnded"
-	}
-	return ""
-}
-
 func decodeFact(kind string, raw []byte) (Fact, error) {
-	switch kind {
-	case "RunStarted":
-		return fact[RunStarted](raw)
-	case "ActivityScheduled":
-		return fact[ActivityScheduled](raw)
-	case "ActivityRetried":
-		return fact[ActivityRetried](raw)
-	case "ActivityStarted":
-		return fact[ActivityStarted](raw)
-	case "ActivitySucceeded":
-		return fact[ActivitySucceeded](raw)
-	case "ActivityFailed":
-		return fact[ActivityFailed](raw)
-	case "ActivityTimedOut":
-		return fact[ActivityTimedOut](raw)
-	case "ActivityAwaited":
-		return fact[ActivityAwaited](raw)
-	case "ActivityWithdrawn":
-		return fact[ActivityWithdrawn](raw)
-	case "ProbeAnswered":
-		return fact[ProbeAnswered](raw)
-	case "OutcomeUnknown":
-		return fact[OutcomeUnknown](raw)
-	case "StepOpened":
-		return fact[StepOpened](raw)
-	case "StepEnded":
-		return fact[StepEnded](raw)
-	case "StepReopened":
-		return fact[StepReopened](raw)
-	case "ScopeOpened":
-		return fact[ScopeOpened](raw)
-	case "ScopeClosed":
-		return fact[ScopeClosed](raw)
-	case "ScopeHalted":
-		return fact[ScopeHalted](raw)
-	case "FailureCaught":
-		return fact[FailureCaught](raw)
-	case "VarsSet":
-		return fact[VarsSet](raw)
-	case "MessageEmitted":
-		return fact[MessageEmitted](raw)
+	decode, ok := decoders[kind]
+	if !ok {
+		return nil, fmt.Errorf("unknown kind %q", kind)
 	}
-	return decodeLaterFact(kind, raw)
+	return decode(raw)
 }
 
-func decodeLaterFact(kind string, raw []byte) (Fact, error) {
-	switch kind {
-	case "TimerSet":
-		return fact[TimerSet](raw)
-	case "TimerFired":
-		return fact[TimerFired](raw)
-	case "WaitOpened":
-		return fact[WaitOpened](raw)
-	case "EventReceived":
-		return fact[EventReceived](raw)
-	case "ApprovalOpened":
-		return fact[ApprovalOpened](raw)
-	case "DecisionRecorded":
-		return fact[DecisionRecorded](raw)
-	case "DecisionWithdrawn":
-		return fact[DecisionWithdrawn](raw)
-	case "UndoRegistered":
-		return fact[UndoRegistered](raw)
-	case "UndoSettled":
-		return fact[UndoSettled](raw)
-	case "UndoReplaced":
-		return fact[UndoReplaced](raw)
-	case "CancelRequested":
-		return fact[CancelRequested](raw)
-	case "UnwindStarted":
-		return fact[UnwindStarted](raw)
-	case "IncidentOpened":
-		return fact[IncidentOpened](raw)
-	case "IncidentResolved":
-		return fact[IncidentResolved](raw)
-	case "RunPaused":
-		return fact[RunPaused](raw)
-	case "RunResumed":
-		return fact[RunResumed](raw)
-	case "LateResult":
-		return fact[LateResult](raw)
-	case "EvidenceCounted":
-		return fact[EvidenceCounted](raw)
-	case "LateEffectFound":
-		return fact[LateEffectFound](raw)
-	case "RunEnded":
-		return fact[RunEnded](raw)
-	}
-	return nil, fmt.Errorf("unknown kind %q", kind)
+// decoders knows every kind that was ever written.
+// constant: filled here and only read.
+var decoders = map[string]func([]byte) (Fact, error){
+	"RunStarted":        fact[RunStarted],
+	"ActivityScheduled": fact[ActivityScheduled],
+	"ActivityRetried":   fact[ActivityRetried],
+	"ActivityStarted":   fact[ActivityStarted],
+	"ActivitySucceeded": fact[ActivitySucceeded],
+	"ActivityFailed":    fact[ActivityFailed],
+	"ActivityTimedOut":  fact[ActivityTimedOut],
+	"ActivityAwaited":   fact[ActivityAwaited],
+	"ActivityWithdrawn": fact[ActivityWithdrawn],
+	"ProbeAnswered":     fact[ProbeAnswered],
+	"OutcomeUnknown":    fact[OutcomeUnknown],
+	"StepOpened":        fact[StepOpened],
+	"StepEnded":         fact[StepEnded],
+	"StepReopened":      fact[StepReopened],
+	"ScopeOpened":       fact[ScopeOpened],
+	"ScopeClosed":       fact[ScopeClosed],
+	"ScopeHalted":       fact[ScopeHalted],
+	"FailureCaught":     fact[FailureCaught],
+	"VarsSet":           fact[VarsSet],
+	"MessageEmitted":    fact[MessageEmitted],
+	"TimerSet":          fact[TimerSet],
+	"TimerFired":        fact[TimerFired],
+	"WaitOpened":        fact[WaitOpened],
+	"EventReceived":     fact[EventReceived],
+	"ApprovalOpened":    fact[ApprovalOpened],
+	"DecisionRecorded":  fact[DecisionRecorded],
+	"DecisionWithdrawn": fact[DecisionWithdrawn],
+	"UndoRegistered":    fact[UndoRegistered],
+	"UndoSettled":       fact[UndoSettled],
+	"UndoReplaced":      fact[UndoReplaced],
+	"CancelRequested":   fact[CancelRequested],
+	"UnwindStarted":     fact[UnwindStarted],
+	"IncidentOpened":    fact[IncidentOpened],
+	"IncidentResolved":  fact[IncidentResolved],
+	"RunPaused":         fact[RunPaused],
+	"RunResumed":        fact[RunResumed],
+	"LateResult":        fact[LateResult],
+	"EvidenceCounted":   fact[EvidenceCounted],
+	"LateEffectFound":   fact[LateEffectFound],
+	"RunEnded":          fact[RunEnded],
 }

@@ -38,8 +38,12 @@ type Seen struct {
 	Leased bool
 }
 
-// An Action is one of the structs of this file. The sum is sealed.
-type Action interface{ action() }
+// An Action is one of the structs of this file. The sum is sealed; each knows
+// its word in the API, the audit and the docs.
+type Action interface{ action() string }
+
+// ActionName is the word for an action.
+func ActionName(a Action) string { return a.action() }
 
 // Start begins a run. The engine fills Version and Key (from the
 // definition's start.key) before the command is decided.
@@ -211,18 +215,18 @@ const (
 	ResolveWithdrawn Resolution = "withdrawn"
 )
 
-func (Start) action()            {}
-func (BeginActivity) action()    {}
-func (CompleteActivity) action() {}
-func (FailActivity) action()     {}
-func (FireTimer) action()        {}
-func (ExpireLease) action()      {}
-func (DecideApproval) action()   {}
-func (WithdrawDecision) action() {}
-func (DeliverEvent) action()     {}
-func (SendEvent) action()        {}
-func (Cancel) action()           {}
-func (Pause) action()            {}
-func (Resume) action()           {}
-func (Terminate) action()        {}
-func (ResolveIncident) action()  {}
+func (Start) action() string            { return "start" }
+func (BeginActivity) action() string    { return "begin_activity" }
+func (CompleteActivity) action() string { return "complete_activity" }
+func (FailActivity) action() string     { return "fail_activity" }
+func (FireTimer) action() string        { return "fire_timer" }
+func (ExpireLease) action() string      { return "expire_lease" }
+func (DecideApproval) action() string   { return "decide_approval" }
+func (WithdrawDecision) action() string { return "withdraw_decision" }
+func (DeliverEvent) action() string     { return "deliver_event" }
+func (SendEvent) action() string        { return "send_event" }
+func (Cancel) action() string           { return "cancel" }
+func (Pause) action() string            { return "pause" }
+func (Resume) action() string           { return "resume" }
+func (Terminate) action() string        { return "terminate" }
+func (ResolveIncident) action() string  { return "resolve_incident" }

@@ -108,7 +108,7 @@ func (t *turn) actOnEnded() (Answer, error) {
 	case CompleteActivity:
 		return t.completeEnded(a)
 	case FailActivity:
-		return t.lateOnEnded(a.CallRef), nil
+		return t.lateOnEnded(a.CallRef, "failed"), nil
 	case FireTimer, ExpireLease:
 		return Answer{Outcome: Stale}, nil
 	case DeliverEvent:

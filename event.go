@@ -13,8 +13,12 @@ type Event struct {
 	Fact Fact
 }
 
-// A Fact is one of the structs of this file. The sum is sealed.
-type Fact interface{ fact() }
+// A Fact is one of the structs of this file. The sum is sealed; each knows
+// the name that it has in the log.
+type Fact interface{ kind() string }
+
+// KindOf names a fact as it stands in the log: the name of its struct.
+func KindOf(f Fact) string { return f.kind() }
 
 // Direction tells the calls of a step apart.
 type Direction string
@@ -345,43 +349,43 @@ type RunEnded struct {
 	Reason      string          `json:"reason,omitempty"`
 }
 
-func (RunStarted) fact()        {}
-func (ActivityScheduled) fact() {}
-func (ActivityRetried) fact()   {}
-func (ActivityStarted) fact()   {}
-func (ActivitySucceeded) fact() {}
-func (ActivityFailed) fact()    {}
-func (ActivityTimedOut) fact()  {}
-func (ActivityAwaited) fact()   {}
-func (ActivityWithdrawn) fact() {}
-func (ProbeAnswered) fact()     {}
-func (OutcomeUnknown) fact()    {}
-func (StepOpened) fact()        {}
-func (StepEnded) fact()         {}
-func (StepReopened) fact()      {}
-func (ScopeOpened) fact()       {}
-func (ScopeClosed) fact()       {}
-func (ScopeHalted) fact()       {}
-func (FailureCaught) fact()     {}
-func (VarsSet) fact()           {}
-func (MessageEmitted) fact()    {}
-func (TimerSet) fact()          {}
-func (TimerFired) fact()        {}
-func (WaitOpened) fact()        {}
-func (EventReceived) fact()     {}
-func (ApprovalOpened) fact()    {}
-func (DecisionRecorded) fact()  {}
-func (DecisionWithdrawn) fact() {}
-func (UndoRegistered) fact()    {}
-func (UndoSettled) fact()       {}
-func (UndoReplaced) fact()      {}
-func (CancelRequested) fact()   {}
-func (UnwindStarted) fact()     {}
-func (IncidentOpened) fact()    {}
-func (IncidentResolved) fact()  {}
-func (RunPaused) fact()         {}
-func (RunResumed) fact()        {}
-func (LateResult) fact()        {}
-func (EvidenceCounted) fact()   {}
-func (LateEffectFound) fact()   {}
-func (RunEnded) fact()          {}
+func (RunStarted) kind() string        { return "RunStarted" }
+func (ActivityScheduled) kind() string { return "ActivityScheduled" }
+func (ActivityRetried) kind() string   { return "ActivityRetried" }
+func (ActivityStarted) kind() string   { return "ActivityStarted" }
+func (ActivitySucceeded) kind() string { return "ActivitySucceeded" }
+func (ActivityFailed) kind() string    { return "ActivityFailed" }
+func (ActivityTimedOut) kind() string  { return "ActivityTimedOut" }
+func (ActivityAwaited) kind() string   { return "ActivityAwaited" }
+func (ActivityWithdrawn) kind() string { return "ActivityWithdrawn" }
+func (ProbeAnswered) kind() string     { return "ProbeAnswered" }
+func (OutcomeUnknown) kind() string    { return "OutcomeUnknown" }
+func (StepOpened) kind() string        { return "StepOpened" }
+func (StepEnded) kind() string         { return "StepEnded" }
+func (StepReopened) kind() string      { return "StepReopened" }
+func (ScopeOpened) kind() string       { return "ScopeOpened" }
+func (ScopeClosed) kind() string       { return "ScopeClosed" }
+func (ScopeHalted) kind() string       { return "ScopeHalted" }
+func (FailureCaught) kind() string     { return "FailureCaught" }
+func (VarsSet) kind() string           { return "VarsSet" }
+func (MessageEmitted) kind() string    { return "MessageEmitted" }
+func (TimerSet) kind() string          { return "TimerSet" }
+func (TimerFired) kind() string        { return "TimerFired" }
+func (WaitOpened) kind() string        { return "WaitOpened" }
+func (EventReceived) kind() string     { return "EventReceived" }
+func (ApprovalOpened) kind() string    { return "ApprovalOpened" }
+func (DecisionRecorded) kind() string  { return "DecisionRecorded" }
+func (DecisionWithdrawn) kind() string { return "DecisionWithdrawn" }
+func (UndoRegistered) kind() string    { return "UndoRegistered" }
+func (UndoSettled) kind() string       { return "UndoSettled" }
+func (UndoReplaced) kind() string      { return "UndoReplaced" }
+func (CancelRequested) kind() string   { return "CancelRequested" }
+func (UnwindStarted) kind() string     { return "UnwindStarted" }
+func (IncidentOpened) kind() string    { return "IncidentOpened" }
+func (IncidentResolved) kind() string  { return "IncidentResolved" }
+func (RunPaused) kind() string         { return "RunPaused" }
+func (RunResumed) kind() string        { return "RunResumed" }
+func (LateResult) kind() string        { return "LateResult" }
+func (EvidenceCounted) kind() string   { return "EvidenceCounted" }
+func (LateEffectFound) kind() string   { return "LateEffectFound" }
+func (RunEnded) kind() string          { return "RunEnded" }

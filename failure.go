@@ -137,7 +137,7 @@ func (t *turn) settle() {
 	}
 	if t.s.Unwind != nil {
 		if t.s.scope(scopeOnFailure) == nil && t.quiet(rootScope) {
-			t.clearScopes("")
+			t.clearScopes(rootScope, CancelledStep)
 			t.undoNext()
 		}
 		return
@@ -146,7 +146,7 @@ func (t *turn) settle() {
 		if st.Halt == nil || t.halting(st.Scope) || !t.quiet(st.Scope+"/"+st.ID+"/") {
 			continue
 		}
-		t.clearScopes(st.Scope + "/" + st.ID + "/")
+		t.clearScopes(st.Scope+"/"+st.ID+"/", CancelledStep)
 		t.runCatch(t.def.Step(st.ID), st.Scope, *st.Halt)
 		return
 	}
@@ -165,11 +165,11 @@ func (t *turn) quiet(prefix string) bool {
 
 // clearScopes closes what is left of the scopes of that prefix: the steps that
 // hold blocks, innermost first, and the scopes themselves.
-func (t *turn) clearScopes(prefix string) {
+func (t *turn) clearScopes(prefix string, outcome Outcome) {
 	for i := len(t.s.Steps) - 1; i >= 0; i-- {
 		st := t.s.Steps[i]
 		if st.Outcome == Open && st.Holds && strings.HasPrefix(st.Scope, prefix) {
-			t.emit(StepEnded{Step: st.ID, Scope: st.Scope, Outcome: CancelledStep})
+			t.emit(StepEnded{Step: st.ID, Scope: st.Scope, Outcome: outcome})
 		}
 	}
 	for _, sc := range slices.Backward(slices.Clone(t.s.Scopes)) {

@@ -257,6 +257,6 @@ func (t *turn) finish(step *workflow.Step, scope string) {
 		output = raw
 	}
 	t.emit(StepEnded{Step: step.ID, Scope: scope, Outcome: Succeeded, Output: output})
-	t.clearScopes(rootScope)
+	t.clearScopes(rootScope, Succeeded)
 	t.complete()
 }

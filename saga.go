@@ -271,7 +271,7 @@ func plausible(s *State, st *Step, ref CallRef) bool {
 // completeEnded answers a success for a run that has ended. Its log is
 // closed; an effect that nobody counted on is undone by a run of its own.
 func (t *turn) completeEnded(a CompleteActivity) (Answer, error) {
-	answer := t.lateOnEnded(a.CallRef)
+	answer := t.lateOnEnded(a.CallRef, "succeeded")
 	st := t.s.step(a.Step)
 	if answer.Outcome == Repeated || st == nil || a.Direction != Forward || !plausible(t.s, st, a.CallRef) {
 		return answer, nil
@@ -291,12 +291,10 @@ func (t *turn) completeEnded(a CompleteActivity) (Answer, error) {
 	return answer, nil
 }
 
-func (t *turn) lateOnEnded(ref CallRef) Answer {
+func (t *turn) lateOnEnded(ref CallRef, kind string) Answer {
 	if st := t.s.step(ref.Step); st != nil {
-		for _, d := range st.Settled {
-			if d.Direction == ref.Direction && d.Attempt == ref.Attempt && d.Token == ref.Token {
-				return Answer{Outcome: Repeated, By: d.Worker}
-			}
+		if by, ok := st.settledBefore(ref, kind); ok {
+			return Answer{Outcome: Repeated, By: by}
 		}
 	}
 	return Answer{Outcome: Stale, By: "the run is " + string(t.s.End.Status)}
