@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/workflow"
+)
+
+const (
+	// mostCompiled bounds the compiled definitions in memory; one takes about
+	// as much as its source ten times over.
+	mostCompiled = 500
+	// latestFor is how long a node believes that the latest version it read
+	// is still the latest: a start that names no version may begin with the
+	// one before for as long after another node published. What this node
+	// publishes it knows at once.
+	latestFor = time.Second
+)
+
+// Quotas bound what a definition may hold. They keep one process from using up
+// the system, and an operator may raise them.
+type Quotas struct {
+	Steps int // of the whole tree; 0 is 20
+	Depth int // blocks in each other; 0 is 16
+	Width int // branches side by side; 0 is 16
+}
+
+func (q Quotas) orDefault() Quotas {
+	def := func(n *int, d int) {
+		if *n <= 0 {
+			*n = d
+		}
+	}
+	def(&q.Steps, 20)
+	def(&q.Depth, 16)
+	def(&q.Width, 16)
+	return q
+}
+
+// check names the quota that a definition is above, or returns nil.
+func (q Quotas) check(s workflow.Size) error {
+	for _, x := range []struct {
+		what      string
+		have, max int
+	}{{"steps", s.Steps, q.Steps}, {"levels of blocks", s.Depth, q.Depth}, {"branches side by side", s.Width, q.Width}} {
+		if x.have > x.max {
+			return &ringi.Error{
+				Code:    ringi.CodeLimit,
+				Message: fmt.Sprintf("the definition has %d %s, the quota is %d", x.have, x.what, x.max),
+				Hint:    "split the process, or ask an operator to raise the quota",
+			}
+		}
+	}
+	return nil
+}
+
+// A catalog compiles definitions and keeps what it compiled: versions never
+// change. Safe for concurrent use.
+type catalog struct {
+	*parts
+	quotas Quotas
+
+	mu       sync.Mutex
+	compiled map[versionKey]*workflow.Definition
+	latest   map[nameKey]latestVersion
+}
+
+type nameKey struct {
+	tenant ringi.Tenant
+	name   string
+}
+
+type versionKey struct {
+	nameKey
+	version int
+}
+
+type latestVersion struct {
+	version int
+	at      time.Time
+}
+
+// Publish implements the waist's method.
+func (c *catalog) Publish(ctx context.Context, p ringi.Publication) (ringi.Published, error) {
+	p.Tenant = tenantOr(p.Tenant)
+	if len(p.Source) > workflow.MaxSource {
+		return ringi.Published{}, &ringi.Error{
+			Code: ringi.CodeTooLarge, Message: fmt.Sprintf("the definition has %d bytes, the limit is %d", len(p.Source), workflow.MaxSource),
+			Hint: "split the process",
+		}
+	}
+	def, problems := workflow.Parse(p.File, p.Source)
+	out := ringi.Published{Problems: problemsOf(problems)}
+	if def == nil {
+		return out, nil
+	}
+	if err := c.quotas.check(def.Measure()); err != nil {
+		return ringi.Published{}, err
+	}
+	if err := c.touch(ctx); err != nil {
+		return ringi.Published{}, err
+	}
+	data, err := json.Marshal(map[string]string{"name": def.Name, "digest": def.Digest})
+	if err != nil {
+		return ringi.Published{}, internalFault(err)
+	}
+	now := c.clock.now()
+	version, created, err := c.Catalog.PutDefinition(ctx, store.Definition{
+		Tenant: p.Tenant, Name: def.Name, Digest: def.Digest, Description: def.Description, Source: def.Source,
+		PublishedAt: now, PublishedBy: p.Actor.ID,
+	}, store.AuditRecord{
+		At: now, Actor: p.Actor.ID, Kind: "publish", Answer: string(ringi.Accepted),
+		Data: data,
+	})
+	if c.reach.note(err) != nil {
+		return ringi.Published{}, storeFault(err)
+	}
+	c.mu.Lock()
+	delete(c.latest, nameKey{p.Tenant, def.Name})
+	c.mu.Unlock()
+	out.Name, out.Version, out.Digest, out.Created = def.Name, version, def.Digest, created
+	return out, nil
+}
+
+func problemsOf(list []workflow.Problem) []ringi.Problem {
+	out := make([]ringi.Problem, len(list))
+	for i, p := range list {
+		out[i] = ringi.Problem{
+			File: p.File, Line: p.Line, Column: p.Column, ID: p.ID, Severity: string(p.Severity),
+			Message: p.Message, Suggestion: p.Suggestion,
+		}
+	}
+	return out
+}
+
+// pinned is the definition that a run began with.
+func (c *catalog) pinned(ctx context.Context, s *ringi.State) (*workflow.Definition, error) {
+	def, _, err := c.version(ctx, s.Tenant, s.Definition, s.Version)
+	if err != nil {
+		if ringi.ErrorCode(err) == ringi.CodeUnavailable {
+			return nil, err
+		}
+		return nil, &brokenRun{fmt.Errorf("definition %s version %d: %w", s.Definition, s.Version, err)}
+	}
+	if def.Digest != s.Digest {
+		return nil, &brokenRun{fmt.Errorf("definition %s version %d has the digest %s, the run began with %s", s.Definition, s.Version, def.Digest, s.Digest)}
+	}
+	return def, nil
+}
+
+// version returns a compiled version; 0 is the latest.
+func (c *catalog) version(ctx context.Context, tenant ringi.Tenant, name string, version int) (*workflow.Definition, int, error) {
+	key := nameKey{tenant, name}
+	now := c.local()
+	c.mu.Lock()
+	if l, ok := c.latest[key]; ok && version == 0 && now.Sub(l.at) < latestFor {
+		version = l.version
+	}
+	def := c.compiled[versionKey{key, version}]
+	c.mu.Unlock()
+	if def != nil && version != 0 {
+		return def, version, nil
+	}
+	d, err := c.Catalog.Definition(ctx, tenant, name, version)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, 0, noDefinition(name, version)
+	}
+	if c.reach.note(err) != nil {
+		return nil, 0, storeFault(err)
+	}
+	if def, err = c.compile(key, d); err != nil {
+		return nil, 0, err
+	}
+	if version == 0 {
+		c.mu.Lock()
+		c.latest[key] = latestVersion{version: d.Version, at: now}
+		c.mu.Unlock()
+	}
+	return def, d.Version, nil
+}
+
+func noDefinition(name string, version int) error {
+	what := fmt.Sprintf("there is no definition %q", name)
+	if version != 0 {
+		what = fmt.Sprintf("there is no version %d of definition %q", version, name)
+	}
+	return &ringi.Error{Code: ringi.CodeNotFound, Message: what, Hint: "publish it first, or check the name"}
+}
+
+// compile reads a stored version. When too many are kept all are dropped:
+// those in use come back with their next command.
+func (c *catalog) compile(key nameKey, d store.Definition) (*workflow.Definition, error) {
+	vk := versionKey{key, d.Version}
+	c.mu.Lock()
+	def := c.compiled[vk]
+	c.mu.Unlock()
+	if def != nil {
+		return def, nil
+	}
+	def, problems := workflow.Parse(d.Name, d.Source)
+	if def == nil {
+		return nil, internalFault(fmt.Errorf("stored version %d of %s cannot be read any more: %v", d.Version, d.Name, problems))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.compiled) >= mostCompiled {
+		clear(c.compiled)
+	}
+	c.compiled[vk] = def
+	return def, nil
+}

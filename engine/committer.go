@@ -1,0 +1,463 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+)
+
+const (
+	// batchWrites is the most commands of one commit. Measured on SQLite and
+	// PostgreSQL, larger batches gain nothing and make the first one wait.
+	batchWrites = 256
+	// batchBytes is the most payload of one commit: a message that fits the
+	// buffers of a connection.
+	batchBytes = 4 << 20
+	// mostLosses is how often in a row a command may lose its race before its
+	// sender is told to come back. Each loss means that another one won.
+	mostLosses = 10
+)
+
+// A committer is the only writer of the runs that belong to it on this node.
+// It takes what waits, decides it on the states that it holds, makes it
+// durable in one transaction and only then answers. Round must not be called
+// concurrently.
+//
+// The rejected alternative is one goroutine per run: it needs no batch, but
+// commits each run for itself, and the disk grants few commits a second.
+type committer struct {
+	*parts
+	in          *inbox
+	cache       *cache
+	incarnation string
+	doubt       *batch // sent, and nobody knows whether it was done
+}
+
+// A batch is what one commit carries.
+type batch struct {
+	groups   []*group
+	byRun    map[store.Key]*group
+	byStart  map[startName]*group
+	commands int
+	writes   []store.Write
+	of       []*group // of each write
+	reserved reservation
+}
+
+// Round does one batch, or sends the one in doubt again.
+func (c *committer) Round(ctx context.Context) (worked bool, err error) {
+	if c.doubt != nil {
+		return true, c.commit(ctx, c.doubt)
+	}
+	reqs := c.in.take(c.limits.writes, c.limits.bytes)
+	if len(reqs) == 0 {
+		return false, nil
+	}
+	if !c.clock.known() {
+		if err := c.contact(ctx); err != nil {
+			refuseAll(reqs, unavailable(err))
+			return true, err
+		}
+	}
+	b, err := c.decide(ctx, reqs)
+	if err != nil {
+		return true, err
+	}
+	c.write(b)
+	return true, c.commit(ctx, b)
+}
+
+// decide turns requests into groups. The runs that are not in memory are read
+// in one go before the first decision.
+func (c *committer) decide(ctx context.Context, reqs []*request) (*batch, error) {
+	b := &batch{commands: len(reqs), byRun: map[store.Key]*group{}, byStart: map[startName]*group{}}
+	cold, err := c.load(ctx, reqs)
+	if err != nil {
+		refuseAll(reqs, unavailable(err))
+		return nil, err
+	}
+	for _, r := range reqs {
+		if r.cmd.At.IsZero() {
+			r.cmd.At = c.clock.now()
+		}
+		g, err := c.group(ctx, b, r, cold)
+		switch {
+		case err != nil:
+			r.refuse(c.runFault(keyOf(r.cmd), err))
+		case g.broken != nil:
+			r.refuse(storeFault(g.broken))
+		default:
+			g.take(r, c.ev)
+			if g.broken != nil {
+				_ = c.runFault(g.key, g.broken)
+			}
+		}
+	}
+	return b, nil
+}
+
+func keyOf(cmd ringi.Command) store.Key { return store.Key{Tenant: cmd.Tenant, Run: cmd.Run} }
+
+// load reads the runs of the batch that are neither cached nor new.
+func (c *committer) load(ctx context.Context, reqs []*request) (map[store.Key]store.Loaded, error) {
+	var keys []store.Key
+	cold := map[store.Key]store.Loaded{}
+	for _, r := range reqs {
+		key := keyOf(r.cmd)
+		if _, twice := cold[key]; twice || r.def != nil || c.cache.get(key) != nil {
+			continue
+		}
+		cold[key] = store.Loaded{}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return cold, nil
+	}
+	loaded, err := c.Store.Load(ctx, keys...)
+	if c.reach.note(err) != nil {
+		return nil, err
+	}
+	for _, l := range loaded {
+		cold[l.Key] = l
+	}
+	return cold, nil
+}
+
+// group finds the group that a request belongs to, or begins it. A start whose
+// key an earlier start of the batch took belongs to that one's run.
+func (c *committer) group(ctx context.Context, b *batch, r *request, cold map[store.Key]store.Loaded) (*group, error) {
+	key := keyOf(r.cmd)
+	start, isStart := r.cmd.Do.(ringi.Start)
+	name := startName{tenant: r.cmd.Tenant, definition: start.Definition, key: start.Key}
+	if isStart && start.Key != "" {
+		if g := b.byStart[name]; g != nil && g.after.Seq > 0 {
+			return g, nil
+		}
+	}
+	g := b.byRun[key]
+	if g == nil {
+		var err error
+		if g, err = c.begin(ctx, r, key, cold); err != nil {
+			return nil, err
+		}
+		b.byRun[key] = g
+		b.groups = append(b.groups, g)
+	}
+	if isStart && start.Key != "" && (r.cmd.Lost == nil || r.cmd.Lost.Holder == nil) {
+		b.byStart[name] = g
+	}
+	return g, nil
+}
+
+func (c *committer) begin(ctx context.Context, r *request, key store.Key, cold map[store.Key]store.Loaded) (*group, error) {
+	if err := c.sick.err(key, c.clock.now()); err != nil {
+		return nil, err
+	}
+	if r.def != nil { // a start, of a run that nobody knows yet
+		empty := newStanding(&ringi.State{Tenant: key.Tenant, Run: key.Run}, nil, 0)
+		return &group{key: key, def: r.def, before: empty, after: empty.state}, nil
+	}
+	s := c.cache.get(key)
+	if s == nil {
+		var err error
+		if s, err = fold(cold[key], key); err != nil {
+			return nil, &brokenRun{err}
+		}
+		if s.state.Seq > 0 {
+			c.cache.put(key, s)
+		}
+	}
+	g := &group{key: key, before: s, after: s.state}
+	if s.state.Seq == 0 {
+		return g, nil
+	}
+	def, err := c.catalog.pinned(ctx, s.state)
+	if err != nil {
+		return nil, err
+	}
+	g.def = def
+	return g, nil
+}
+
+// fold makes the standing of a run from its snapshot and the log after it.
+func fold(l store.Loaded, key store.Key) (s *standing, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("folding the log panicked: %v", p)
+		}
+	}()
+	if l.Err != nil {
+		return nil, l.Err
+	}
+	state := &ringi.State{Tenant: key.Tenant, Run: key.Run}
+	var snap int64
+	if l.Snapshot != nil {
+		if state, err = ringi.DecodeState(l.Snapshot.Body); err != nil {
+			return nil, err
+		}
+		snap = l.Snapshot.Seq
+	}
+	var head []byte
+	for _, row := range l.Rows {
+		head = row.Head
+		events, err := ringi.DecodeEvents(row.First, row.Body)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if e.Seq <= state.Seq {
+				continue // the snapshot was taken inside this row's transition
+			}
+			if e.Seq != state.Seq+1 {
+				return nil, fmt.Errorf("the log goes from event %d to %d", state.Seq, e.Seq)
+			}
+			state = ringi.Fold(state, e)
+		}
+	}
+	return newStanding(state, head, snap), nil
+}
+
+// write makes the writes of the batch and reserves waiting polls for the tasks
+// that can be born leased.
+func (c *committer) write(b *batch) {
+	for _, g := range b.groups {
+		if len(g.answers) == 0 || g.proved() {
+			continue
+		}
+		id, err := newCommitID(c.random)
+		var w store.Write
+		if err == nil {
+			w, err = g.write(id)
+		}
+		if err != nil {
+			g.refuse(c.runFault(g.key, err))
+			continue
+		}
+		c.dispatch.reserve(&b.reserved, g, &w)
+		b.writes = append(b.writes, w)
+		b.of = append(b.of, g)
+	}
+}
+
+// commit sends the batch and settles everything that became known. A write
+// that can never be applied is taken out and the rest is sent again.
+func (c *committer) commit(ctx context.Context, b *batch) error {
+	for {
+		var done store.Committed
+		if len(b.writes) > 0 {
+			sent := c.local()
+			var err error
+			done, err = c.Store.Commit(ctx, b.writes...)
+			var bad *store.BadWrite
+			switch {
+			case c.reach.note(err) == nil:
+				c.heard(sent, done)
+			case errors.As(err, &bad):
+				c.remove(b, bad)
+				continue
+			case errors.Is(err, store.ErrUnavailable) && c.doubt == nil:
+				c.drop(b, unavailable(err))
+				return err
+			default: // also what no store should answer: only repeating settles it
+				c.doubt = b
+				return err
+			}
+		}
+		c.doubt = nil
+		c.finish(ctx, b, done.Lost)
+		return nil
+	}
+}
+
+// heard takes clock and incarnation from an answer of the store.
+func (c *committer) heard(sent time.Time, done store.Committed) {
+	c.parts.heard(sent, done)
+	if c.incarnation != done.Incarnation {
+		c.cache.clear()
+		c.incarnation = done.Incarnation
+	}
+}
+
+// remove takes the write out that no database will ever apply.
+func (c *committer) remove(b *batch, bad *store.BadWrite) {
+	g := b.of[bad.Index]
+	g.refuse(c.runFault(g.key, &brokenRun{bad}))
+	b.reserved.release(g)
+	b.writes = append(b.writes[:bad.Index:bad.Index], b.writes[bad.Index+1:]...)
+	b.of = append(b.of[:bad.Index:bad.Index], b.of[bad.Index+1:]...)
+}
+
+// drop answers a batch of which nothing was done.
+func (c *committer) drop(b *batch, refusal *ringi.Error) {
+	for _, g := range b.groups {
+		c.cache.drop(g.key)
+		b.reserved.release(g)
+		g.refuse(refusal)
+	}
+	c.dispatch.settle(&b.reserved)
+}
+
+// refuse answers every request of the group with the same refusal.
+func (g *group) refuse(refusal *ringi.Error) {
+	for _, v := range g.answers {
+		v.request.refuse(refusal)
+	}
+	g.answers = nil
+}
+
+func (r *request) refuse(err error) {
+	r.done(settled{Result: ringi.Result{Run: r.cmd.Run, Err: err}})
+}
+
+func refuseAll(reqs []*request, err error) {
+	for _, r := range reqs {
+		r.refuse(err)
+	}
+}
+
+// finish publishes what the commit proved: states to the cache, tasks to the
+// polls that wait for them, answers to their senders. What was lost is decided
+// again, before anything that came later.
+func (c *committer) finish(ctx context.Context, b *batch, lost []store.LostWrite) {
+	losers := map[*group]store.LostWrite{}
+	for _, l := range lost {
+		losers[b.of[l.Index]] = l
+	}
+	var again []*request
+	for _, g := range b.groups {
+		if l, ok := losers[g]; ok {
+			b.reserved.release(g)
+			again = append(again, c.lose(g, l)...)
+		} else if len(g.events) > 0 && len(g.answers) > 0 {
+			c.publish(g)
+			if g.broken == nil {
+				c.sick.cured(g.key)
+			}
+		}
+	}
+	c.dispatch.settle(&b.reserved)
+	for i, w := range b.writes {
+		if _, ok := losers[b.of[i]]; !ok {
+			c.announce(b.of[i], w)
+		}
+	}
+	c.in.back(again)
+	if len(b.writes) > 0 {
+		c.observe.committed(Batch{Commands: b.commands, Writes: b.writes, Lost: len(lost)})
+	}
+	for _, g := range b.groups {
+		if _, ok := losers[g]; !ok {
+			c.reply(ctx, g)
+		}
+	}
+}
+
+// publish keeps the new state for the next command; an ended run will hardly
+// have one.
+func (c *committer) publish(g *group) {
+	if g.after.End != nil {
+		c.cache.drop(g.key)
+		return
+	}
+	s := g.standing
+	c.cache.put(g.key, &s)
+}
+
+// announce wakes those who may have something to do behind a write.
+func (c *committer) announce(g *group, w store.Write) {
+	for _, t := range w.Tasks {
+		if t.Row != nil && t.Lease == nil && !t.Row.Held {
+			c.dispatch.ready(g.key.Tenant, t.Row)
+		}
+	}
+	for _, wait := range w.Waits {
+		if wait.Row != nil {
+			c.waits.opened(store.PairQuery{Tenant: g.key.Tenant, Name: wait.Row.Event, Key: wait.Row.Key})
+		}
+	}
+}
+
+func (c *committer) reply(ctx context.Context, g *group) {
+	for _, v := range g.answers {
+		if v.repair != nil {
+			c.repair(ctx, g, v)
+			continue
+		}
+		v.request.done(v.settled)
+	}
+}
+
+// lose prepares the requests of a lost write for their next decision and
+// returns them. An expiry is not tried again: what it relied on is its whole
+// meaning, and the next sweep looks anew.
+func (c *committer) lose(g *group, l store.LostWrite) []*request {
+	if l.What == store.CondSequence {
+		c.cache.drop(g.key)
+	}
+	var again []*request
+	for _, v := range g.answers {
+		r := v.request
+		r.losses++
+		_, expiry := r.cmd.Do.(ringi.ExpireLease)
+		switch {
+		case expiry && l.What == store.CondTask:
+			r.done(settled{Result: ringi.Result{Run: g.key.Run, Answer: ringi.Answer{Outcome: ringi.Stale}}})
+		case r.losses > mostLosses:
+			r.refuse(&ringi.Error{Code: ringi.CodeUnavailable, Message: "the run changes too fast", Hint: "send it again"})
+		default:
+			r.cmd.Lost = nextLost(r.cmd, l)
+			again = append(again, r)
+		}
+	}
+	g.answers = nil
+	return again
+}
+
+// nextLost is what a command is told of its loss. What was seen of task rows
+// holds only while the run stands as it did then.
+func nextLost(cmd ringi.Command, l store.LostWrite) *ringi.Lost {
+	switch l.What {
+	case store.CondSequence:
+		return nil
+	case store.CondStartKey:
+		if _, ok := cmd.Do.(ringi.Start); !ok {
+			return nil
+		}
+	}
+	return withSeen(cmd.Lost, &l.Lost)
+}
+
+// repair starts the run that undoes an effect which was found after its run
+// had ended. The worker that reported it is answered only when that run
+// exists: if this node dies before, the worker reports again.
+func (c *committer) repair(ctx context.Context, g *group, v verdict) {
+	start := *v.repair
+	if start.Key == "" {
+		start.Key = "repair/" + string(g.key.Run) + "/" + start.Repair.Step
+	}
+	def, err := c.catalog.pinned(ctx, g.after)
+	if err == nil {
+		cmd := ringi.Command{Tenant: g.key.Tenant, Actor: ringi.Engine(), Do: start}
+		err = c.route(cmd, def, func(s settled) {
+			if s.Err != nil {
+				v.Result = ringi.Result{Run: g.key.Run, Err: unavailable(fmt.Errorf("start of the repair run: %w", s.Err))}
+			}
+			v.request.done(v.settled)
+		})
+	}
+	if err != nil {
+		v.request.refuse(unavailable(fmt.Errorf("start of the repair run: %w", err)))
+	}
+}
+
+// unavailable is the refusal for what nothing was done about.
+func unavailable(err error) *ringi.Error {
+	return &ringi.Error{
+		Code: ringi.CodeUnavailable, Message: "the store cannot be reached; nothing was changed",
+		Hint: "send it again", Err: err,
+	}
+}

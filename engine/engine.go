@@ -1,0 +1,337 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/workflow"
+)
+
+const (
+	// defaultCommitters is how many batches are in the making at a time: one
+	// decides while the other waits for the disk.
+	defaultCommitters = 2
+	// defaultCache holds some ten thousand runs of ordinary size.
+	defaultCache = 64 << 20
+	// defaultDrain is how long Close lets commits end: what orchestrators
+	// grant a process before they kill it.
+	defaultDrain = 30 * time.Second
+	// pulse is how often an idle node asks the database for its clock, so that
+	// it knows at once when either was away.
+	pulse = time.Second
+	// retryFirst and retryLast are the pauses after failures of the store:
+	// short, since a failover takes seconds, and never so long that coming
+	// back is late.
+	retryFirst = 20 * time.Millisecond
+	retryLast  = time.Second
+)
+
+// Config says what an engine runs on. The four stores are needed, and usually
+// one value; everything else has a default.
+type Config struct {
+	Store   store.Store
+	Records store.Records
+	Catalog store.Catalog
+	Events  store.Events
+
+	// Evaluator answers expressions; nil is workflow.CEL.
+	Evaluator ringi.Evaluator
+	// Log takes what an operator must see; nil discards it.
+	Log *slog.Logger
+	// Observer is told what happens, for metrics.
+	Observer Observer
+	// Quotas bound definitions when they are published.
+	Quotas Quotas
+	// WorkersUp reports whether workers can reach this node; nil is always.
+	// While they cannot no lease counts as lost.
+	WorkersUp func() bool
+
+	// Committers is the number of committers; 0 is 2.
+	Committers int
+	// BatchWrites and BatchBytes bound one commit; 0 is 256 and 4 MiB.
+	BatchWrites int
+	BatchBytes  int
+	// CacheBytes bounds the states in memory, roughly; 0 is 64 MiB.
+	CacheBytes int
+	// Drain bounds how long Close waits for commits; 0 is 30 s.
+	Drain time.Duration
+
+	// Now is the machine's clock with a monotonic reading; nil is time.Now.
+	// What is stored is stamped with the database's clock.
+	Now func() time.Time
+	// Random is where ids come from; nil is crypto/rand. It must be safe for
+	// concurrent use.
+	Random io.Reader
+}
+
+// An Engine runs workflow definitions on a store. It implements ringi.Service;
+// its methods may be called concurrently. Build it with New, and either Start
+// it, or call the rounds of its Parts in an order of your own.
+type Engine struct {
+	*parts
+	beats   *beats
+	door    *door
+	reader  *reader
+	leases  *leases
+	timers  *timers
+	stop    context.CancelFunc // of the sweeps
+	kill    context.CancelFunc // of everything
+	running sync.WaitGroup     // sweeps
+	writing sync.WaitGroup     // committers
+	once    sync.Once
+	drainIn time.Duration
+}
+
+var _ ringi.Service = (*Engine)(nil)
+
+// parts is what the parts of an engine share.
+type parts struct {
+	Config
+	ev         ringi.Evaluator
+	log        *slog.Logger
+	observe    *Observer
+	local      func() time.Time
+	random     io.Reader
+	limits     limits
+	clock      *clock
+	reach      *reach
+	sick       quarantine
+	committers []*committer
+	catalog    *catalog
+	dispatch   *dispatcher
+	waits      *waits
+	closed     atomic.Bool // nothing new is taken in
+
+	mu          sync.Mutex
+	incarnation string // of the database that answered last
+}
+
+type limits struct{ writes, bytes int }
+
+// New makes an engine. It touches nothing; a store that is missing is an error.
+func New(c Config) (*Engine, error) {
+	if c.Store == nil || c.Records == nil || c.Catalog == nil || c.Events == nil {
+		return nil, errors.New("engine: Store, Records, Catalog and Events are all needed; one store value usually serves for the four")
+	}
+	p := &parts{Config: c, ev: c.Evaluator, log: c.Log, observe: &c.Observer, local: c.Now, random: c.Random}
+	if p.ev == nil {
+		p.ev = workflow.CEL{}
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	if p.local == nil {
+		p.local = time.Now
+	}
+	if p.random == nil {
+		p.random = rand.Reader
+	}
+	up := c.WorkersUp
+	if up == nil {
+		up = func() bool { return true }
+	}
+	p.limits = limits{writes: orInt(c.BatchWrites, batchWrites), bytes: orInt(c.BatchBytes, batchBytes)}
+	p.clock = &clock{local: p.local}
+	p.reach = &reach{local: p.local, up: up}
+	p.catalog = &catalog{
+		parts: p, quotas: c.Quotas.orDefault(),
+		compiled: map[versionKey]*workflow.Definition{}, latest: map[nameKey]latestVersion{},
+	}
+	p.dispatch = &dispatcher{parts: p, wake: make(chan struct{}, 1)}
+	p.waits = &waits{parts: p, wake: make(chan struct{}, 1)}
+	n := orInt(c.Committers, defaultCommitters)
+	for range n {
+		p.committers = append(p.committers, &committer{parts: p, in: newInbox(), cache: newCache(orInt(c.CacheBytes, defaultCache) / n)})
+	}
+	e := &Engine{
+		parts: p, beats: &beats{parts: p}, door: &door{p}, reader: &reader{p},
+		leases: &leases{parts: p}, timers: &timers{parts: p}, drainIn: c.Drain,
+	}
+	if e.drainIn <= 0 {
+		e.drainIn = defaultDrain
+	}
+	return e, nil
+}
+
+func orInt(n, def int) int {
+	if n <= 0 {
+		return def
+	}
+	return n
+}
+
+// Publish stores a definition version, or returns the one that exists with
+// this digest. A definition above a quota is refused with the code limit.
+func (e *Engine) Publish(ctx context.Context, p ringi.Publication) (ringi.Published, error) {
+	if e.closed.Load() {
+		return ringi.Published{}, draining()
+	}
+	return e.catalog.Publish(ctx, p)
+}
+
+// Do decides commands and returns when they are durable. If ctx ends before,
+// the results say unavailable, and the commands may still be carried out.
+func (e *Engine) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result {
+	return e.door.Do(ctx, commands...)
+}
+
+// Poll takes tasks under a lease of five seconds, waiting up to 20 s. Tasks of
+// a caller who went away meanwhile are given back.
+func (e *Engine) Poll(ctx context.Context, p ringi.PollRequest) ([]ringi.Task, error) {
+	if err := e.touch(ctx); err != nil {
+		return nil, err
+	}
+	return e.dispatch.Poll(ctx, p)
+}
+
+// Heartbeat extends leases, also after their end while their token is current.
+func (e *Engine) Heartbeat(ctx context.Context, list ...ringi.Beat) ([]ringi.BeatAnswer, error) {
+	return e.beats.Heartbeat(ctx, list...)
+}
+
+// Run reads one run from the store.
+func (e *Engine) Run(ctx context.Context, tenant ringi.Tenant, run ringi.RunID) (ringi.RunView, error) {
+	return e.reader.Run(ctx, tenant, run)
+}
+
+// History reads a page of a run's log from the store.
+func (e *Engine) History(ctx context.Context, q ringi.HistoryQuery) (ringi.HistoryPage, error) {
+	return e.reader.History(ctx, q)
+}
+
+// List reads a page of one noun from the store.
+func (e *Engine) List(ctx context.Context, q ringi.Query) (ringi.Page, error) {
+	return e.reader.List(ctx, q)
+}
+
+// Ready says why this node cannot serve at the moment, or nil.
+func (e *Engine) Ready() error {
+	if e.closed.Load() {
+		return errors.New("engine: shutting down")
+	}
+	return e.reach.lost()
+}
+
+// route gives a command to the committer of its run; def is set for a start,
+// whose run id is drawn here. done is called once, from the committer.
+func (p *parts) route(cmd ringi.Command, def *workflow.Definition, done func(settled)) error {
+	n := len(p.committers)
+	at := 0
+	if start, ok := cmd.Do.(ringi.Start); ok {
+		now := p.clock.now()
+		if start.Key != "" {
+			at = committerOfStart(startName{cmd.Tenant, start.Definition, start.Key}, n)
+		} else {
+			at = p.spread(n)
+		}
+		var err error
+		if cmd.Run, err = newRunID(now, p.random, at, n); err != nil {
+			return internalFault(err)
+		}
+	} else {
+		at = committerOf(cmd.Run, n)
+	}
+	return p.committers[at].in.put(&request{cmd: cmd, def: def, size: sizeOf(cmd.Do), done: done})
+}
+
+// spread picks the committer with the least to do.
+func (p *parts) spread(n int) int {
+	best := 0
+	for i := 1; i < n; i++ {
+		if p.committers[i].in.waiting() < p.committers[best].in.waiting() {
+			best = i
+		}
+	}
+	return best
+}
+
+// sizeOf is the payload of a command plus a little for the rest of it.
+func sizeOf(a ringi.Action) int {
+	const rest = 512
+	switch a := a.(type) {
+	case ringi.Start:
+		return rest + len(a.Input)
+	case ringi.CompleteActivity:
+		return rest + len(a.Output)
+	case ringi.DeliverEvent:
+		return rest + len(a.Event.Data)
+	case ringi.ResolveIncident:
+		return rest + len(a.Output) + len(a.Input)
+	}
+	return rest
+}
+
+// contact asks the database for clock and incarnation.
+func (p *parts) contact(ctx context.Context) error {
+	sent := p.local()
+	done, err := p.Store.Commit(ctx)
+	if p.reach.note(err) != nil {
+		return err
+	}
+	p.heard(sent, done)
+	return nil
+}
+
+// touch makes sure that the database's clock is known.
+func (p *parts) touch(ctx context.Context) error {
+	if p.clock.known() {
+		return nil
+	}
+	if err := p.contact(ctx); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// heard takes in what the database said of itself. Another incarnation, or a
+// clock that was set, begins the wait for lost leases anew.
+func (p *parts) heard(sent time.Time, done store.Committed) {
+	jumped := p.clock.observe(sent, done.Now)
+	p.mu.Lock()
+	other := p.incarnation != "" && p.incarnation != done.Incarnation
+	p.incarnation = done.Incarnation
+	p.mu.Unlock()
+	if jumped || other {
+		p.reach.restart()
+		p.log.Warn("the database's clock was set, or another database answers", "clock", jumped, "incarnation", done.Incarnation)
+	}
+}
+
+// runFault is what a sender is told of a run that failed. A run that cannot be
+// read or decided is quarantined; the others go on.
+func (p *parts) runFault(key store.Key, err error) *ringi.Error {
+	var broken *brokenRun
+	if errors.As(err, &broken) {
+		p.sick.put(key, p.clock.now(), err)
+		p.log.Error("a run is quarantined", "tenant", int64(key.Tenant), "run", string(key.Run), "err", err)
+		p.observe.quarantined(key, err)
+	}
+	return storeFault(err)
+}
+
+// internalFault is a fault of ours; err is for the operator's log.
+func internalFault(err error) *ringi.Error {
+	return &ringi.Error{Code: ringi.CodeInternal, Message: "the server met a fault of its own", Hint: "its log says more", Err: err}
+}
+
+// storeFault makes the refusal for an error of the store, or passes on one
+// that is a refusal already.
+func storeFault(err error) *ringi.Error {
+	var refusal *ringi.Error
+	switch {
+	case errors.As(err, &refusal):
+		return refusal
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrDoubt),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return unavailable(err)
+	}
+	return internalFault(err)
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+)
+
+// A Part is one part of an engine. Its Round does one bounded piece of work
+// and must not be called concurrently with itself; different parts may run at
+// once. An error says that the store failed; the next round goes on.
+type Part struct {
+	Name  string
+	Round func(ctx context.Context) (worked bool, err error)
+
+	pause func() time.Duration // until the next round when nothing was done
+	wake  <-chan struct{}      // ends the pause
+}
+
+// Parts lists the parts of the engine, the committers first. Start loops them;
+// a simulator that never calls Start may call their rounds in any order.
+func (e *Engine) Parts() []Part {
+	every := func(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+	list := make([]Part, 0, len(e.committers)+5)
+	for _, c := range e.committers {
+		list = append(list, Part{Name: "committer", Round: c.Round, pause: every(time.Hour), wake: c.in.wake})
+	}
+	return append(list,
+		Part{Name: "pulse", Round: e.pulse, pause: every(pulse)},
+		Part{Name: "dispatcher", Round: e.dispatch.Round, pause: e.dispatch.pause, wake: e.dispatch.wake},
+		Part{Name: "leases", Round: e.leases.Round, pause: every(leaseScan)},
+		Part{Name: "timers", Round: e.timers.Round, pause: every(timerScan)},
+		Part{Name: "waits", Round: e.waits.Round, pause: every(waitScan), wake: e.waits.wake},
+	)
+}
+
+func (e *Engine) pulse(ctx context.Context) (bool, error) { return false, e.contact(ctx) }
+
+// Start begins to loop the parts. Call it once; Close ends it.
+func (e *Engine) Start() {
+	all, kill := context.WithCancel(context.Background())
+	sweeps, stop := context.WithCancel(all)
+	e.kill, e.stop = kill, stop
+	never := func() bool { return false }
+	for i, p := range e.Parts() {
+		if i < len(e.committers) {
+			e.writing.Go(func() { e.loop(all, p, e.closed.Load) })
+		} else {
+			e.running.Go(func() { e.loop(sweeps, p, never) })
+		}
+	}
+}
+
+// loop calls a part's rounds until ctx ends, or until nothing is left to do
+// once it is the last round. After a failure it waits, longer each time, and
+// goes on without help when the store is back.
+func (e *Engine) loop(ctx context.Context, p Part, last func() bool) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	retry := retryFirst
+	for ctx.Err() == nil {
+		worked, err := p.Round(ctx)
+		var pause time.Duration
+		wake := p.wake
+		switch {
+		case err != nil && ctx.Err() == nil:
+			if retry == retryFirst {
+				e.log.Warn("the store failed", "part", p.Name, "err", err)
+			}
+			pause, retry, wake = retry, min(2*retry, retryLast), nil
+		case worked:
+			retry = retryFirst
+			continue
+		case last():
+			return
+		default:
+			retry, pause = retryFirst, p.pause()
+		}
+		timer.Reset(pause)
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// Close drains: nothing new is taken in or handed out, what was taken in is
+// committed and answered, for at most Config.Drain. The store stays open; it
+// belongs to the caller. Close is idempotent and returns nil.
+func (e *Engine) Close() error {
+	e.once.Do(func() {
+		e.closed.Store(true)
+		e.dispatch.drain()
+		if e.stop != nil {
+			e.stop()
+			e.running.Wait()
+			e.finishCommits()
+		}
+		for _, c := range e.committers {
+			c.abandon()
+		}
+	})
+	return nil
+}
+
+// finishCommits waits for the committers, and ends them when it takes too long.
+func (e *Engine) finishCommits() {
+	for _, c := range e.committers {
+		signal(c.in.wake)
+	}
+	limit := time.AfterFunc(e.drainIn, e.kill)
+	e.writing.Wait()
+	limit.Stop()
+	e.kill()
+}
+
+// abandon answers what could not be finished. Nobody knows what became of a
+// batch in doubt.
+func (c *committer) abandon() {
+	if b := c.doubt; b != nil {
+		c.doubt = nil
+		c.drop(b, &ringi.Error{
+			Code: ringi.CodeUnavailable, Message: "nobody knows whether the command was carried out",
+			Hint: "send it again to learn its outcome", Err: store.ErrDoubt,
+		})
+	}
+	refuseAll(c.in.close(), draining())
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ringiflow/ringi/store"
+)
+
+// reachGap is the silence after which a node cannot say that it has reached
+// the store without a break: it may have been stopped in between. The pulse
+// speaks to the store every second.
+const reachGap = 5 * time.Second
+
+// A reach knows since when this node has reached the store without a break,
+// with its workers' endpoint up. A lease counts as lost only when it could
+// have been extended, and through this node it could not while either was
+// missing. Safe for concurrent use.
+type reach struct {
+	local func() time.Time
+	up    func() bool // whether workers can reach this node
+
+	mu    sync.Mutex
+	since time.Time // zero while it is broken
+	seen  time.Time // the last success
+	err   error     // the last failure, nil while it is whole
+}
+
+// note takes the outcome of a call to the store and hands it on.
+func (r *reach) note(err error) error {
+	now, up := r.local(), r.up()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt) {
+		r.since, r.err = time.Time{}, err
+		return err
+	}
+	if r.since.IsZero() || now.Sub(r.seen) > reachGap {
+		r.since = now
+	}
+	if !up {
+		r.since = time.Time{}
+	}
+	r.seen, r.err = now, nil
+	return err
+}
+
+// restart begins the wait anew: another database answers, or its clock was set.
+func (r *reach) restart() {
+	now := r.local()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.since.IsZero() {
+		r.since = now
+	}
+}
+
+// short is how much longer the reach must hold until it has held for d. It is
+// d itself while the reach is broken.
+func (r *reach) short(d time.Duration) time.Duration {
+	now := r.local()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.since.IsZero() || now.Sub(r.seen) > reachGap {
+		return d
+	}
+	return max(d-now.Sub(r.since), 0)
+}
+
+// lost is why the store is not reached at this moment, or nil.
+func (r *reach) lost() error {
+	now := r.local()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.seen.IsZero():
+		return errors.New("engine: the store was not reached yet")
+	case now.Sub(r.seen) > reachGap:
+		return errors.New("engine: the store has not answered for " + now.Sub(r.seen).Truncate(time.Second).String())
+	}
+	return nil
+}

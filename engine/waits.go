@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+)
+
+const (
+	// waitScan is how often pairs are looked for that both sides missed.
+	waitScan = time.Second
+	// waitPage bounds one look. What is left over is delivered by the next.
+	waitPage = 1000
+	// expireScan is how often events are removed that nobody can take any more.
+	expireScan = 10 * time.Second
+	// expirePage bounds one removal.
+	expirePage = 500
+	// keepEvents is how long an event waits for a wait that opens later,
+	// unless its sender says otherwise: a day, as people work.
+	keepEvents = 24 * time.Hour
+	// longestKeep bounds what a sender may say: the run time of a process.
+	longestKeep = 400 * 24 * time.Hour
+)
+
+// waits brings events and waits together. The sender stores the event, the run
+// its wait, each in its own transaction, and each looks for the other's row
+// after that; the sweep over all pairs is for those that both missed.
+type waits struct {
+	*parts
+	errands errands
+	wake    chan struct{}
+
+	mu       sync.Mutex
+	open     []store.PairQuery // names and keys of waits that just opened
+	sweepAt  time.Time
+	expireAt time.Time
+}
+
+// opened says that a wait of this name and key stands in the store.
+func (w *waits) opened(q store.PairQuery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.open) < waitPage && !slices.Contains(w.open, q) {
+		w.open = append(w.open, q) // beyond that the sweep is quicker
+	}
+	signal(w.wake)
+}
+
+// Round looks for the waits that opened since the last one, and sweeps over
+// everything when it is time to.
+func (w *waits) Round(ctx context.Context) (worked bool, err error) {
+	if !w.clock.known() {
+		return false, nil
+	}
+	w.mu.Lock()
+	open := w.open
+	w.open = nil
+	w.mu.Unlock()
+	for _, q := range open {
+		if err := w.match(ctx, q); err != nil {
+			return false, err
+		}
+	}
+	now := w.clock.now()
+	if w.sweepAt.After(now) && w.sweepAt.Sub(now) <= waitScan {
+		return len(open) > 0, nil
+	}
+	if err := w.match(ctx, store.PairQuery{}); err != nil {
+		return false, err
+	}
+	w.sweepAt = now.Add(waitScan)
+	return len(open) > 0, w.expire(ctx, now)
+}
+
+// match delivers what belongs together, of one name and key or of all.
+func (w *waits) match(ctx context.Context, q store.PairQuery) error {
+	q.Limit = waitPage
+	pairs, err := w.Events.Pairs(ctx, q)
+	if w.reach.note(err) != nil {
+		return err
+	}
+	for _, p := range pairs {
+		cmd := ringi.Command{
+			Tenant: p.Key.Tenant, Run: p.Key.Run, Actor: ringi.Engine(),
+			Do: ringi.DeliverEvent{Step: p.Step, Event: p.Event},
+		}
+		w.errands.send(w.parts, fmt.Sprintf("%d/%s/%s/%s", p.Key.Tenant, p.Key.Run, p.Step, p.Event.ID), cmd, nil)
+	}
+	return nil
+}
+
+func (w *waits) expire(ctx context.Context, now time.Time) error {
+	if w.expireAt.After(now) && w.expireAt.Sub(now) <= expireScan {
+		return nil
+	}
+	n, err := w.Events.Expire(ctx, now, expirePage)
+	if w.reach.note(err) != nil {
+		return err
+	}
+	if n < expirePage {
+		w.expireAt = now.Add(expireScan)
+	}
+	return nil
+}
+
+// send stores an event and looks for the waits that it belongs to. It is
+// answered when the event is durable; the runs take it in their own time.
+func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) ringi.Result {
+	if !w.clock.known() {
+		if err := w.contact(ctx); err != nil {
+			return ringi.Result{Err: unavailable(err)}
+		}
+	}
+	now := w.clock.now()
+	if a.ID == "" {
+		id, err := newUUID(now, w.random)
+		if err != nil {
+			return ringi.Result{Err: internalFault(err)}
+		}
+		a.ID = id
+	}
+	keep := a.Keep
+	if keep <= 0 {
+		keep = keepEvents
+	}
+	event := ringi.SentEvent{ID: a.ID, Name: a.Name, Key: a.Key, Data: a.Data, SentAt: now}
+	created, err := w.Events.Send(ctx, cmd.Tenant, event, now.Add(min(keep, longestKeep)))
+	if w.reach.note(err) != nil {
+		return ringi.Result{Err: unavailable(err)}
+	}
+	res := ringi.Result{ID: a.ID, Created: created, Answer: ringi.Answer{Outcome: ringi.Accepted}}
+	if !created {
+		res.Answer.Outcome = ringi.Repeated
+	}
+	// If this fails the sweep finds the pair.
+	_ = w.match(ctx, store.PairQuery{Tenant: cmd.Tenant, Name: a.Name, Key: a.Key})
+	return res
+}
