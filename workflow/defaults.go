@@ -74,7 +74,7 @@ const (
 	// compiled one by one.
 	MaxExpressions = 5000
 	// MaxExpressionBytes bounds the text of all expressions together.
-	MaxExpressionBytes = 256 << 10
+	MaxExpressionBytes = 128 << 10
 	// MaxSchemaBytes bounds the schemas of a definition together, as JSON.
 	MaxSchemaBytes = 256 << 10
 	// MaxLabels bounds the labels of a definition: they are columns of the list row.

@@ -32,16 +32,22 @@ func (st *state) clone() *state {
 	return &out
 }
 
-// merge is what is known where several ways meet, which all began at from.
-func merge(from *state, ways []*state) *state {
-	if len(ways) == 0 {
-		return from.clone()
+// ask adds approvals that lie behind.
+func (st *state) ask(ids ...string) {
+	for _, id := range ids {
+		if !slices.Contains(st.asked, id) {
+			st.asked = append(st.asked, id)
+		}
 	}
-	out := ways[0].clone()
-	out.caught = from.caught
+}
+
+// merge is what is known where several ways meet. It changes the first of them.
+func merge(ways []*state, caught bool) *state {
+	out := ways[0]
+	out.caught = caught
 	for _, w := range ways[1:] {
 		out.approved = out.approved || w.approved
-		out.asked = append(out.asked, w.asked...)
+		out.ask(w.asked...)
 		for id, certain := range w.steps {
 			mine, known := out.steps[id]
 			out.steps[id] = known && mine && certain
@@ -82,7 +88,7 @@ func (st *state) perhaps(other *state) {
 			st.vars[name] = v
 		}
 	}
-	st.asked = append(st.asked, other.asked...)
+	st.ask(other.asked...)
 }
 
 // A flow walks the tree in the order in which it runs, compiles each
@@ -171,9 +177,9 @@ func (f *flow) block(b *Block, st *state) (*state, bool) {
 	return st, passes
 }
 
-// step walks one step.
+// step walks one step. It may change the state that it is given.
 func (f *flow) step(s *Step, before *state) (*state, bool) {
-	r := f.roots(before)
+	r, caught := f.roots(before), before.caught
 	f.compile(s, placeBefore, r)
 	f.compileCalls(s, r)
 	when := f.p.at[s].get("when")
@@ -181,7 +187,7 @@ func (f *flow) step(s *Step, before *state) (*state, bool) {
 		f.guards = append(f.guards, when.text)
 		defer func() { f.guards = f.guards[:len(f.guards)-1] }()
 	}
-	inside := before // a step that always runs, and whose failure nobody catches, can go on in the same state
+	inside := before // where nobody comes back to it, the step can go on in the same state
 	if when != nil || len(s.Catch) > 0 {
 		inside = before.clone()
 	}
@@ -194,18 +200,17 @@ func (f *flow) step(s *Step, before *state) (*state, bool) {
 		ways = append(ways, after)
 	}
 	for _, c := range s.Catch {
-		caught := before.clone()
-		caught.perhaps(after)
-		caught.steps[s.ID] = false
-		caught.caught = true
-		if end, ends := f.block(c.Do, caught); ends {
+		handler := before.clone()
+		handler.perhaps(after)
+		handler.steps[s.ID] = false
+		handler.caught = true
+		if end, ends := f.block(c.Do, handler); ends {
 			ways = append(ways, end)
 		}
 	}
 	if when != nil {
-		skipped := before.clone()
-		skipped.steps[s.ID] = false
-		ways = append(ways, skipped)
+		before.steps[s.ID] = false
+		ways = append(ways, before)
 	}
 	switch {
 	case len(ways) == 0:
@@ -214,7 +219,7 @@ func (f *flow) step(s *Step, before *state) (*state, bool) {
 	case len(ways) == 1 && ways[0] == after:
 		return after, true
 	}
-	out := merge(before, ways)
+	out := merge(ways, caught)
 	out.perhaps(after)
 	return out, true
 }
@@ -279,7 +284,7 @@ func (f *flow) body(s *Step, before *state) (*state, bool) {
 		if s.Approval.OnReject == "fail" {
 			before.approved = true
 		} else {
-			before.asked = append(before.asked, s.ID)
+			before.ask(s.ID)
 		}
 	case s.Finish != nil:
 		if f.parallel > 0 {
@@ -333,7 +338,7 @@ func (f *flow) choose(s *Step, before *state) (*state, bool) {
 	if len(ways) == 0 {
 		return end, false
 	}
-	out := merge(before, ways)
+	out := merge(ways, before.caught)
 	out.perhaps(end)
 	return out, true
 }
@@ -357,7 +362,7 @@ func (f *flow) branches(s *Step, before *state) (*state, bool) {
 			out.vars[name] = v
 		}
 		out.approved = out.approved || after.approved
-		out.asked = append(out.asked, after.asked[len(before.asked):]...)
+		out.ask(after.asked...)
 	}
 	return out, all
 }

@@ -23,21 +23,23 @@ const maxTraps = 100
 const trapWork = 4 << 20
 
 // findTraps looks through the text with a coarse eye for YAML: it knows keys,
-// comments, quotes, block scalars and brackets, and nothing else.
-func findTraps(text string) []trap {
-	s := &trapScan{text: text, budget: trapWork}
+// comments, quotes, block scalars and brackets, and nothing else. It also says
+// where a quote or bracket begins that is never closed, or -1.
+func findTraps(text string) (traps []trap, unclosed int) {
+	s := &trapScan{text: text, budget: trapWork, unclosed: -1}
 	for s.at < len(text) && len(s.traps) < maxTraps {
 		s.line()
 	}
-	return s.traps
+	return s.traps, s.unclosed
 }
 
 type trapScan struct {
-	text   string
-	at     int
-	column int // of the value's parent in its line, from 0
-	traps  []trap
-	budget int
+	text     string
+	at       int
+	column   int // of the value's parent in its line, from 0
+	traps    []trap
+	budget   int
+	unclosed int
 }
 
 // line reads one line of block style from its start.
@@ -163,7 +165,7 @@ func (s *trapScan) quotedValue() {
 	start := s.at
 	end := quoteEnd(s.text, s.at)
 	if end < 0 {
-		s.at = len(s.text)
+		s.unclosed, s.at = start, len(s.text)
 		return
 	}
 	s.at = end
@@ -296,7 +298,7 @@ func (s *trapScan) exprEnd(i int) int {
 
 // flow reads a list or mapping in brackets, over as many lines as it takes.
 func (s *trapScan) flow() {
-	depth, token := 0, s.at
+	start, depth, token := s.at, 0, s.at
 	for s.at < len(s.text) && len(s.traps) < maxTraps {
 		c := s.text[s.at]
 		switch {
@@ -316,7 +318,7 @@ func (s *trapScan) flow() {
 		case (c == '"' || c == '\'') && strings.TrimSpace(s.text[token:s.at]) == "":
 			end := quoteEnd(s.text, s.at)
 			if end < 0 {
-				s.at = len(s.text)
+				s.unclosed, s.at = s.at, len(s.text)
 				return
 			}
 			s.at = end - 1
@@ -326,6 +328,7 @@ func (s *trapScan) flow() {
 		}
 		s.at++
 	}
+	s.unclosed = start
 }
 
 // flowTrap records an unquoted expression inside brackets and passes it.

@@ -15,7 +15,7 @@ import (
 // the known traps, the trap is reported, its value is read as if it had been
 // quoted, and reading goes on, so that the file's other problems are reported too.
 func (p *parser) readYAML(text []byte) *node {
-	traps := findTraps(string(text))
+	traps, unclosed := findTraps(string(text))
 	root, err := decodeYAML(string(text))
 	if err == nil {
 		traps = slices.DeleteFunc(traps, func(t trap) bool { return !t.silent })
@@ -32,7 +32,7 @@ func (p *parser) readYAML(text []byte) *node {
 		p.edits = edits
 	}
 	if err != nil {
-		p.yamlProblem(err)
+		p.yamlProblem(err, unclosed)
 		return nil
 	}
 	if root == nil || root.Kind != yaml.DocumentNode || len(root.Content) == 0 {
@@ -73,8 +73,8 @@ func (e *secondDocument) Error() string {
 }
 
 // yamlProblem reports a syntax error in words for people who do not know how a
-// YAML parser works.
-func (p *parser) yamlProblem(err error) {
+// YAML parser works. unclosed is the offset of a quote or bracket without end, or -1.
+func (p *parser) yamlProblem(err error, unclosed int) {
 	if e, ok := err.(*secondDocument); ok {
 		p.report(position{max(e.line, 1), 1}, ruleDocuments, "a second document begins here; a file holds one definition", "put the second definition into a file of its own")
 		return
@@ -98,7 +98,11 @@ func (p *parser) yamlProblem(err error) {
 		return
 	}
 	message, suggestion := explainYAML(what)
-	p.report(p.firstText(line), ruleSyntax, message, suggestion)
+	at := p.firstText(line)
+	if unclosed >= 0 && (strings.Contains(what, "did not find expected ',' or") || strings.Contains(what, "end of stream")) {
+		at = p.src.position(unclosed)
+	}
+	p.report(at, ruleSyntax, message, suggestion)
 }
 
 // firstText is the first character of a line that is no blank.
