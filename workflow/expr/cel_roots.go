@@ -16,38 +16,37 @@ import (
 // first asks for it and keeps it, so that the expressions of one value read
 // their documents once. It belongs to one goroutine.
 type frame struct {
-	env   *Env
-	types *Scope
-	roots map[string]ref.Val
+	env     *Env
+	types   *Scope
+	decoded map[string]ref.Val // by path: roots, steps.<id>.output, vars.<name>
+}
+
+// once returns the value of a path, made when it is first asked for: a loop may
+// ask a thousand times.
+func (f *frame) once(path string, make func() ref.Val) ref.Val {
+	if v, found := f.decoded[path]; found {
+		return v
+	}
+	v := make()
+	if f.decoded == nil {
+		f.decoded = map[string]ref.Val{}
+	}
+	f.decoded[path] = v
+	return v
 }
 
 // ResolveName returns a root; the evaluator calls it with names that the
-// compiler has let through.
+// checker has let through, and with names of its own.
 func (f *frame) ResolveName(name string) (any, bool) {
-	if v, found := f.roots[name]; found {
-		return v, true
-	}
-	v, found := f.root(name)
-	if found {
-		if f.roots == nil {
-			f.roots = make(map[string]ref.Val, 4)
-		}
-		f.roots[name] = v
-	}
-	return v, found
-}
-
-// Parent is nil: there is no outer scope.
-func (f *frame) Parent() cel.Activation { return nil }
-
-func (f *frame) root(name string) (ref.Val, bool) {
 	switch name {
 	case "input":
-		return decode(f.env.Input, f.types.Input), f.env.Input != nil
+		return f.document(name, f.env.Input, f.types.Input)
+	case "event":
+		return f.document(name, f.env.Event, nil)
 	case "steps":
-		return &membersVal{m: stepsRoot{f.env.Steps, f.types.Steps}}, true
+		return &membersVal{m: stepsRoot{f}}, true
 	case "vars":
-		return &membersVal{m: varsRoot{f.env.Vars, f.types.Vars}}, true
+		return &membersVal{m: varsRoot{f}}, true
 	case "run":
 		return &membersVal{m: runRoot{&f.env.Run}}, true
 	case "now":
@@ -55,20 +54,30 @@ func (f *frame) root(name string) (ref.Val, bool) {
 	case "step":
 		return &objectVal{o: &exact.Object{Keys: []string{"key"}, Vals: []any{f.env.StepKey}}}, f.env.StepKey != ""
 	case "error":
-		if f.env.Error == nil {
-			return nil, false
-		}
-		return errorVal(f.env.Error, true), true
-	case "event":
-		return decode(f.env.Event, nil), f.env.Event != nil
+		return errorVal(f.env.Error, true), f.env.Error != nil
 	}
 	return nil, false
 }
 
+// document is a root that is one document.
+func (f *frame) document(name string, doc json.RawMessage, t *Type) (any, bool) {
+	if doc == nil {
+		return nil, false
+	}
+	return f.once(name, func() ref.Val { return decode(doc, t) }), true
+}
+
+// Parent is nil: there is no outer scope.
+func (f *frame) Parent() cel.Activation { return nil }
+
 func instant(t time.Time) ref.Val { return types.Timestamp{Time: t.UTC()} }
 
-// decode reads a document; one that cannot be read is an error where it is used.
+// decode makes a value of a document; one that cannot be read is an error where
+// it is used.
 func decode(doc json.RawMessage, t *Type) ref.Val {
+	if len(doc) > 0 && doc[0] == '{' {
+		return &documentVal{text: string(doc), t: t}
+	}
 	v, err := exact.Read(string(doc))
 	if err != nil {
 		return fail("%v", err)
@@ -93,25 +102,25 @@ func errorVal(e *ErrorEnv, withStep bool) ref.Val {
 
 // stepsRoot is steps. Every name is there: which ones may be used was decided
 // at compile time, and a step without a record has not run.
-type stepsRoot struct {
-	records map[string]StepEnv
-	types   map[string]Step
-}
+type stepsRoot struct{ f *frame }
 
 func (s stepsRoot) find(id string) (ref.Val, bool) {
-	env, found := s.records[id]
+	env, found := s.f.env.Steps[id]
 	if !found {
 		env.Outcome = "not_run"
 	}
-	return &membersVal{m: stepRoot{env, s.types[id].Output}}, true
+	return &membersVal{m: stepRoot{s.f, id, env}}, true
 }
 
-func (s stepsRoot) list() []string { return slices.SortedFunc(maps.Keys(s.records), exact.CompareKeys) }
+func (s stepsRoot) list() []string {
+	return slices.SortedFunc(maps.Keys(s.f.env.Steps), exact.CompareKeys)
+}
 
 // stepRoot is steps.<id>. Its error has empty texts while there is none.
 type stepRoot struct {
+	f  *frame
+	id string
 	StepEnv
-	output *Type
 }
 
 func (s stepRoot) find(name string) (ref.Val, bool) {
@@ -126,7 +135,7 @@ func (s stepRoot) find(name string) (ref.Val, bool) {
 		if s.Output == nil {
 			return nil, false
 		}
-		return decode(s.Output, s.output), true
+		return s.f.once("steps."+s.id, func() ref.Val { return decode(s.Output, s.f.types.Steps[s.id].Output) }), true
 	}
 	return nil, false
 }
@@ -139,20 +148,19 @@ func (s stepRoot) list() []string {
 }
 
 // varsRoot is vars.
-type varsRoot struct {
-	values map[string]json.RawMessage
-	types  map[string]*Type
-}
+type varsRoot struct{ f *frame }
 
 func (v varsRoot) find(name string) (ref.Val, bool) {
-	doc, found := v.values[name]
+	doc, found := v.f.env.Vars[name]
 	if !found {
 		return nil, false
 	}
-	return decode(doc, v.types[name]), true
+	return v.f.once("vars."+name, func() ref.Val { return decode(doc, v.f.types.Vars[name]) }), true
 }
 
-func (v varsRoot) list() []string { return slices.SortedFunc(maps.Keys(v.values), exact.CompareKeys) }
+func (v varsRoot) list() []string {
+	return slices.SortedFunc(maps.Keys(v.f.env.Vars), exact.CompareKeys)
+}
 
 // runRoot is run.
 type runRoot struct{ *RunEnv }

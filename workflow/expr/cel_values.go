@@ -99,8 +99,6 @@ func wrap(node any, t *Type) ref.Val {
 		return &listVal{elems: x, of: elementTyp(t)}
 	case *exact.Object:
 		return &objectVal{o: x, t: t}
-	case members:
-		return &membersVal{m: x}
 	case ref.Val:
 		return x
 	case time.Time:
@@ -128,7 +126,7 @@ func (a adapter) NativeToValue(v any) ref.Val {
 		return x
 	case []ref.Val:
 		return types.NewRefValList(a, x)
-	case nil, bool, string, exact.Number, []any, *exact.Object, members, time.Time:
+	case nil, bool, string, exact.Number, []any, *exact.Object, time.Time:
 		return wrap(x, nil)
 	}
 	return types.DefaultTypeAdapter.NativeToValue(v)
@@ -285,16 +283,19 @@ func (o *objectVal) Find(key ref.Val) (ref.Val, bool) {
 	if !found {
 		return nil, false
 	}
-	var t *Type
-	if o.t != nil && o.t.Kind == KindObject {
-		if f, declared := o.t.fields[string(name)]; declared {
-			if v == nil {
-				return nil, false
-			}
-			t = f.typ
-		}
+	return o.t.member(v, string(name))
+}
+
+// member makes a value of a member, or says that it counts as absent.
+func (t *Type) member(node any, name string) (ref.Val, bool) {
+	if t == nil || t.Kind != KindObject {
+		return wrap(node, nil), true
 	}
-	return wrap(v, t), true
+	f, declared := t.fields[name]
+	if declared && node == nil {
+		return nil, false
+	}
+	return wrap(node, f.typ), true
 }
 
 func (o *objectVal) Get(key ref.Val) ref.Val      { return getFrom(o, key) }
@@ -315,6 +316,87 @@ func containedIn(m traits.Mapper, key ref.Val) ref.Val {
 		return v
 	}
 	return types.Bool(found)
+}
+
+// documentVal is a document that is an object. It reads only the members that
+// are asked for; an order of two hundred items is not read for its id.
+type documentVal struct {
+	inert
+	text string
+	t    *Type
+	read []readMember // few: an expression names few members
+	full ref.Val      // all of it, when that was needed
+}
+
+type readMember struct {
+	name  string
+	v     ref.Val
+	found bool
+}
+
+func (d *documentVal) Type() ref.Type                 { return objectType{} }
+func (d *documentVal) Value() any                     { return d.text }
+func (d *documentVal) ConvertToType(ref.Type) ref.Val { return fail("an object cannot be converted") }
+func (d *documentVal) IsZeroValue() bool              { return len(d.names()) == 0 }
+func (d *documentVal) Size() ref.Val                  { return types.Int(len(d.names())) }
+func (d *documentVal) Equal(other ref.Val) ref.Val    { return equalMaps(d, other) }
+func (d *documentVal) Get(key ref.Val) ref.Val        { return getFrom(d, key) }
+func (d *documentVal) Contains(key ref.Val) ref.Val   { return containedIn(d, key) }
+
+func (d *documentVal) Iterator() traits.Iterator {
+	names := d.names()
+	return &iterator{n: len(names), at: func(i int) ref.Val { return types.String(names[i]) }}
+}
+
+// whole reads all of the document; it is an error value if that fails.
+func (d *documentVal) whole() ref.Val {
+	if d.full == nil {
+		v, err := exact.Read(d.text)
+		if err != nil {
+			d.full = fail("%v", err)
+		} else {
+			d.full = wrap(v, d.t)
+		}
+	}
+	return d.full
+}
+
+func (d *documentVal) names() []string {
+	if o, ok := d.whole().(*objectVal); ok {
+		return o.o.Keys
+	}
+	return nil
+}
+
+func (d *documentVal) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
+		return fail("the keys of an object are text"), false
+	}
+	for i := range d.read {
+		if d.read[i].name == string(name) {
+			return d.read[i].v, d.read[i].found
+		}
+	}
+	m := readMember{name: string(name)}
+	m.v, m.found = d.member(m.name)
+	d.read = append(d.read, m)
+	return m.v, m.found
+}
+
+func (d *documentVal) member(name string) (ref.Val, bool) {
+	text, found, err := exact.Member(d.text, name)
+	if err == nil && !found {
+		return nil, false
+	}
+	var node any
+	if err == nil {
+		node, err = exact.Read(text)
+	}
+	if err != nil {
+		return fail("%v", err), true
+	}
+	return d.t.member(node, name)
 }
 
 // A namer is an object whose names are known in order.

@@ -293,6 +293,7 @@ func (c *checker) index(e ast.Expr, args []ast.Expr, optional bool) *Type {
 	case KindList:
 		out = orAny(over.of)
 		if clash(at, Number()) {
+			out = Any()
 			c.report(args[1], ProblemType, "", "%s is %s; the position in a list is a number", c.show(args[1]), at.Words())
 		}
 	case KindObject:
@@ -396,9 +397,10 @@ func (c *checker) optionalMethod(e ast.Expr, name string, target ast.Expr, args 
 	if c.softOutput(target) {
 		return c.optionalMethod(e, name, target, args)
 	}
+	before := len(c.problems)
 	t := c.infer(target)
 	if t.Kind != KindOptional {
-		if !t.Unknown() {
+		if !t.Unknown() && len(c.problems) == before {
 			c.report(e, ProblemType, softer(target), "%s is always there; %s() belongs after .?", c.show(target), name)
 		}
 		t = maybe(Any())

@@ -135,6 +135,9 @@ func plainSyntax(message string) string {
 	case strings.HasPrefix(message, "mismatched input '"):
 		message, _, _ = strings.Cut(message, " expecting ")
 		return quoted("mismatched input '") + " cannot stand here"
+	case strings.HasPrefix(message, "extraneous input '"):
+		message, _, _ = strings.Cut(message, " expecting ")
+		return quoted("extraneous input '") + " cannot stand here"
 	case strings.HasPrefix(message, "no viable alternative at input '"):
 		return quoted("no viable alternative at input '") + " cannot stand here"
 	case strings.HasPrefix(message, "token recognition error at: '"):

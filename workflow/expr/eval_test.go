@@ -1,4 +1,4 @@
-package expr
+package expr_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/workflow/exact"
+	"github.com/ringiflow/ringi/workflow/expr"
 )
 
 // orderSchema is the input of most tests.
@@ -24,43 +25,43 @@ const orderSchema = `{
 	}
 }`
 
-func schemaType(t testing.TB, doc string) *Type {
+func schemaType(t testing.TB, doc string) *expr.Type {
 	t.Helper()
 	tree, err := exact.Read(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return OfSchema(tree)
+	return expr.OfSchema(tree)
 }
 
-func testScope(t testing.TB) *Scope {
+func testScope(t testing.TB) *expr.Scope {
 	t.Helper()
-	return &Scope{
+	return &expr.Scope{
 		Input: schemaType(t, orderSchema),
-		Steps: map[string]Step{
-			"charge": {Output: Fields(map[string]*Type{"charge_id": Text(), "fee": Number()})},
-			"review": {Output: Fields(map[string]*Type{"decision": Text()}), Maybe: true},
+		Steps: map[string]expr.Step{
+			"charge": {Output: expr.Fields(map[string]*expr.Type{"charge_id": expr.Text(), "fee": expr.Number()})},
+			"review": {Output: expr.Fields(map[string]*expr.Type{"decision": expr.Text()}), Maybe: true},
 			"ship":   {Later: true},
 			"raw":    {},
 		},
-		Vars:    map[string]*Type{"level": Text(), "total": Number()},
+		Vars:    map[string]*expr.Type{"level": expr.Text(), "total": expr.Number()},
 		StepKey: true, Error: true, Event: true,
 	}
 }
 
-func testEnv() *Env {
-	return &Env{
+func testEnv() *expr.Env {
+	return &expr.Env{
 		Input: json.RawMessage(`{"order_id":"o-1","customer":{"name":"Ann"},"amount":19.90,"note":null,"extra":{"a":null,"b":1},
 			"items":[{"sku":"a","qty":2,"price":0.10},{"sku":"b","qty":1,"price":0.20,"gift":true}]}`),
-		Steps: map[string]StepEnv{
+		Steps: map[string]expr.StepEnv{
 			"charge": {Output: json.RawMessage(`{"charge_id":"c-9","fee":0.3}`), Outcome: "succeeded", Attempts: 2},
 			"raw":    {Output: json.RawMessage(`[1,{"x":null}]`), Outcome: "succeeded", Attempts: 1},
 		},
 		Vars:    map[string]json.RawMessage{"level": json.RawMessage(`"high"`), "total": json.RawMessage(`12.5`)},
-		Run:     RunEnv{ID: "r-1", Key: "k-1", Requester: "carol", StartedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		Run:     expr.RunEnv{ID: "r-1", Key: "k-1", Requester: "carol", StartedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		Now:     time.Date(2026, 1, 3, 3, 4, 5, 500_000_000, time.UTC),
 		StepKey: "key-7",
-		Error:   &ErrorEnv{Code: "declined", Message: "card declined", Step: "charge"},
+		Error:   &expr.ErrorEnv{Code: "declined", Message: "card declined", Step: "charge"},
 		Event:   json.RawMessage(`{"id":9007199254740993}`),
 	}
 }
@@ -104,7 +105,7 @@ func TestValueEval(t *testing.T) {
 		{"${ input.customer }", `{"name":"Ann"}`},
 		{"c: ${ input.customer }", `"c: {\"name\":\"Ann\"}"`},
 	} {
-		v, _, problems := CompileText(test.text, testScope(t))
+		v, _, problems := expr.CompileText(test.text, testScope(t))
 		if problems != nil {
 			t.Errorf("%s: %v", test.text, problems)
 			continue
