@@ -1,0 +1,217 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringiflow/ringi"
+)
+
+// maxReports is how many go at once: as many as one request takes.
+const maxReports = 500
+
+// A report is what a worker has to say about an attempt.
+type report struct {
+	queue  *queue
+	task   ringi.Task
+	beat   *beat
+	do     ringi.Action // CompleteActivity or FailActivity
+	failed int          // how often it was not taken
+	due    time.Time    // not sent before, unless it may go along
+	along  bool         // it failed because the server was away: it goes with the next
+}
+
+// reports are sent one batch at a time: what finishes while one is under way
+// goes into the next. So a busy worker groups its commits by itself, and an idle
+// one reports at once.
+type reports struct {
+	w    *Worker
+	mu   sync.Mutex
+	all  []*report // in order of finishing, also those under way
+	want bool      // whether tasks are asked for along with reports
+	hint chan struct{}
+}
+
+func newReports(w *Worker) *reports {
+	return &reports{w: w, want: true, hint: make(chan struct{}, 1)}
+}
+
+func (rs *reports) add(r *report) {
+	rs.mu.Lock()
+	rs.all = append(rs.all, r)
+	rs.mu.Unlock()
+	select {
+	case rs.hint <- struct{}{}:
+	default:
+	}
+}
+
+// stopWanting takes no more tasks along with the answers.
+func (rs *reports) stopWanting() {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.want = false
+}
+
+func (rs *reports) waiting() int {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return len(rs.all)
+}
+
+// run sends reports until ctx ends. Functions that are started along with the
+// answers live as long as life.
+func (rs *reports) run(ctx, life context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		batch, next := rs.take()
+		if len(batch) > 0 {
+			rs.send(ctx, life, batch)
+			if ctx.Err() != nil {
+				return
+			}
+			continue
+		}
+		timer.Reset(next)
+		select {
+		case <-ctx.Done():
+			return
+		case <-rs.hint:
+		case <-timer.C:
+		}
+	}
+}
+
+// take returns the reports that are due, or else how long none is.
+// Completions come first and those of a queue together: the client puts what
+// follows each other into one request.
+func (rs *reports) take() (batch []*report, next time.Duration) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	next = time.Hour
+	for _, r := range rs.all {
+		next = min(next, time.Until(r.due))
+	}
+	for _, r := range rs.all {
+		if next <= 0 && len(batch) < maxReports && (r.along || time.Until(r.due) <= 0) {
+			batch = append(batch, r)
+		}
+	}
+	slices.SortStableFunc(batch, func(a, b *report) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.queue.name, b.queue.name))
+	})
+	return batch, next
+}
+
+func (r *report) rank() int {
+	if _, ok := r.do.(ringi.CompleteActivity); ok {
+		return 0
+	}
+	return 1
+}
+
+// send makes one call for a batch and acts on its answers.
+func (rs *reports) send(ctx, life context.Context, batch []*report) {
+	commands := make([]ringi.Command, len(batch))
+	for i, r := range batch {
+		commands[i] = rs.w.command(r.task.Run, r.do)
+	}
+	asked := rs.ask(batch, commands)
+	results := rs.w.service.Do(ctx, commands...)
+	if len(results) != len(commands) {
+		err := &ringi.Error{Code: ringi.CodeUnavailable, Message: fmt.Sprintf("%d results for %d commands", len(results), len(commands))}
+		results = make([]ringi.Result, len(commands))
+		for i := range results {
+			results[i].Err = err
+		}
+	}
+	for i, r := range batch {
+		if n, ok := asked[r.queue]; ok && wanted(commands[i].Do) {
+			r.queue.got(n, len(results[i].Tasks))
+			rs.w.start(life, r.queue, results[i].Tasks)
+		}
+		rs.answered(ctx, r, results[i].Err)
+	}
+}
+
+// ask adds to one report of each queue a wish for as many tasks as it has free
+// slots. It returns how many were asked for.
+func (rs *reports) ask(batch []*report, commands []ringi.Command) map[*queue]int {
+	asked := map[*queue]int{}
+	rs.mu.Lock()
+	want := rs.want
+	rs.mu.Unlock()
+	if !want {
+		return asked
+	}
+	for i, r := range slices.Backward(batch) {
+		if _, ok := asked[r.queue]; ok {
+			continue
+		}
+		n := r.queue.ask()
+		asked[r.queue] = n
+		if n == 0 {
+			continue
+		}
+		p := rs.w.request(r.queue, n, 0)
+		switch do := r.do.(type) {
+		case ringi.CompleteActivity:
+			do.Want = &p
+			commands[i].Do = do
+		case ringi.FailActivity:
+			do.Want = &p
+			commands[i].Do = do
+		}
+	}
+	return asked
+}
+
+func wanted(do ringi.Action) bool {
+	switch do := do.(type) {
+	case ringi.CompleteActivity:
+		return do.Want != nil
+	case ringi.FailActivity:
+		return do.Want != nil
+	}
+	return false
+}
+
+// answered drops a report that was taken or can never be, and puts off another.
+func (rs *reports) answered(ctx context.Context, r *report, err error) {
+	switch {
+	case err != nil && mayPass(err):
+		if ctx.Err() == nil {
+			rs.w.trouble(fmt.Errorf("worker: report of %s %s: %w", r.task.Run, r.task.Step, err))
+		}
+		rs.later(r, err)
+		return
+	case ringi.ErrorCode(err) == ringi.CodeTooLarge && r.rank() == 0:
+		// the call was made; what it answered can never be taken
+		r.do = ringi.FailActivity{CallRef: r.task.CallRef, Worker: rs.w.name, Failure: ringi.Failure{
+			Code: CodeTooLarge, Message: err.Error(), Applied: ringi.AppliedUnknown,
+		}}
+		return
+	case err != nil:
+		rs.w.trouble(fmt.Errorf("worker: report of %s %s was refused: %w", r.task.Run, r.task.Step, err))
+	}
+	rs.w.beats.remove(r.beat)
+	rs.mu.Lock()
+	rs.all = slices.DeleteFunc(rs.all, func(other *report) bool { return other == r })
+	rs.mu.Unlock()
+	r.queue.taken()
+	rs.w.close()
+}
+
+// later puts a report off.
+func (rs *reports) later(r *report, err error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r.failed++
+	r.along = ringi.ErrorCode(err) == ringi.CodeUnavailable
+	r.due = time.Now().Add(pauseAfter(r.failed))
+}
