@@ -1,12 +1,15 @@
 package workflow
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // checkContract checks what a step says about its effect against itself.
 func (p *parser) checkContract(s *Step, f fields, own Retry) {
 	a := s.Activity
 	effect := f.get("effect")
-	if effect == nil {
+	if f.lacks("effect") {
 		p.report(f.key("activity").position, ruleNoContract, fmt.Sprintf("the step declares no effect and is taken for %s", AtMostOnce),
 			"add effect: pure, idempotent, probeable or at_most_once")
 	}
@@ -15,14 +18,14 @@ func (p *parser) checkContract(s *Step, f fields, own Retry) {
 	}
 	p.contractKeys(s, f, own)
 	switch {
-	case a.Effect == Probeable && a.Probe == nil:
+	case a.Effect == Probeable && f.lacks("probe"):
 		p.report(effect.position, ruleNoProbe, "a probeable step needs the activity that asks whether the effect took place",
 			`add probe: { activity: payment.find, with: { key: "${ step.key }" } }`)
 	case a.Irreversible && a.Compensate != nil:
 		p.report(f.key("compensate").position, rulePivotUndo, "the step is irreversible and yet says how to undo it",
 			"remove irreversible if the effect can be undone, else remove compensate")
 	}
-	if a.OnUnknown == UnknownCompensate && a.Compensate == nil && !a.Irreversible {
+	if a.OnUnknown == UnknownCompensate && !a.Irreversible && f.lacks("compensate") {
 		p.report(f.get("on_unknown").position, ruleUnknownUndo, "on_unknown: compensate needs a compensation", "add compensate: { activity: … }, or write on_unknown: incident")
 	}
 	p.checkTimes(s, f)
@@ -92,14 +95,14 @@ func (p *parser) checkTimes(s *Step, f fields) {
 // or that somebody approved it, or that somebody wrote down why not.
 func (p *parser) findings(s *Step, approved bool) {
 	a, f := s.Activity, p.at[s]
-	if a == nil || a.Effect == Pure || s.Accepted != "" {
+	if a == nil || a.Effect == Pure || !f.lacks("accepted") || slices.Contains(f.meant, "effect") {
 		return
 	}
 	switch {
 	case a.Irreversible && !approved:
 		p.report(f.key("irreversible").position, ruleUnapproved, "nobody approves this step, and it cannot be undone",
 			"put an approval in front of it, or say why it needs none: accepted: \"…\"")
-	case !a.Irreversible && a.Compensate == nil:
+	case f.lacks("irreversible", "compensate"):
 		p.report(f.key("activity").position, ruleNoUndo, "the effect of this step stays when the run fails later",
 			"add compensate: { activity: … }, or irreversible: true, or say why that is meant: accepted: \"…\"")
 	}

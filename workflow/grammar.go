@@ -20,9 +20,10 @@ func laterKeys() []string {
 
 // fields is a mapping of the grammar whose keys have been checked.
 type fields struct {
-	p    *parser
-	at   *node
-	what string // "a step", for messages
+	p     *parser
+	at    *node
+	what  string   // "a step", for messages
+	meant []string // known keys that unknown ones were probably meant to be
 }
 
 // open checks that n is a mapping with no other keys than these.
@@ -37,26 +38,35 @@ func (p *parser) open(n *node, what string, known ...string) fields {
 	}
 	for _, k := range n.keys {
 		if !slices.Contains(known, k.text) {
-			p.unknownKey(k, what, known)
+			f.meant = append(f.meant, p.unknownKey(k, what, known))
 		}
 	}
 	return f
 }
 
-func (p *parser) unknownKey(k *node, what string, known []string) {
+// unknownKey reports a key and returns the known one that it stands for, or "".
+func (p *parser) unknownKey(k *node, what string, known []string) string {
 	if slices.Contains(laterKeys(), k.text) {
-		suggestion := "remove it; see the release notes for what this version can do"
+		suggestion, meant := "remove it; see the release notes for what this version can do", ""
 		if k.text == "http" {
-			suggestion = "use an activity whose worker makes the call"
+			suggestion, meant = "use an activity whose worker makes the call", string(VerbActivity)
 		}
 		p.report(k.position, ruleLater, fmt.Sprintf("%s is not available yet", quoted(k.text)), suggestion)
-		return
+		return meant
 	}
 	suggestion := fmt.Sprintf("%s may have %s", what, listed(known))
-	if near := nearest(k.text, known); near != "" {
+	near := nearest(k.text, known)
+	if near != "" {
 		suggestion = "did you mean " + near + "?"
 	}
 	p.report(k.position, ruleUnknownKey, fmt.Sprintf("%s has no key %s", what, quoted(k.text)), suggestion)
+	return near
+}
+
+// lacks reports whether the mapping has none of the keys, not even misspelt:
+// one mistake should be told once.
+func (f fields) lacks(keys ...string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { return f.get(key) != nil || slices.Contains(f.meant, key) })
 }
 
 // get returns the value of a key, or nil.
@@ -77,7 +87,7 @@ func (f fields) must(key, example string) *node {
 		return nil
 	}
 	v := f.get(key)
-	if v == nil {
+	if f.lacks(key) {
 		f.p.report(f.at.position, ruleMissingKey, fmt.Sprintf("%s needs the key %s", f.what, key), "add "+example)
 	}
 	return v

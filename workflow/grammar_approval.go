@@ -43,7 +43,7 @@ func (p *parser) approvalTexts(s *Step, f fields) {
 	if title == nil {
 		title = &node{kind: textNode, text: strings.ReplaceAll(s.ID, "_", " ")}
 	}
-	p.textSlot(title, s, placeBefore, &a.Title)
+	p.titleSlot(title, s, placeBefore, &a.Title)
 	if t := f.get("summary"); t != nil {
 		p.textSlot(t, s, placeBefore, &a.Summary)
 	}
@@ -76,7 +76,7 @@ func (p *parser) show(s *Step, n *node) []Show {
 			p.valueSlot(value, s, placeBefore, &out[i].Value)
 		case table != nil:
 			p.tableSlot(table, s, &out[i].Table)
-		default:
+		case f.lacks("value", "table"):
 			p.report(item.position, ruleMissingKey, "an entry of show needs the key value or table", `add value: "${ input.amount }"`)
 		}
 	}
@@ -165,7 +165,7 @@ func (p *parser) wait(s *Step, n *node) {
 		}
 		first = k.text
 	}
-	if first == "" {
+	if f.lacks("for", "until", "event") {
 		p.report(f.at.position, ruleMissingKey, "wait needs one of the keys for, until and event", "add for: 4h")
 	}
 	w.For = p.duration(f.get("for"))
@@ -195,7 +195,7 @@ func (p *parser) waitEvent(s *Step, f fields) {
 	s.Wait.Event = p.name(event, "the event")
 	if key := f.get("key"); key != nil {
 		p.textSlot(key, s, placeBefore, &s.Wait.Key)
-	} else {
+	} else if f.lacks("key") {
 		p.report(f.key("event").position, ruleEventKey, "a wait for an event needs the key that the event is sent with",
 			`add key: "${ input.order_id }"`)
 	}

@@ -63,12 +63,13 @@ func (p *parser) step(n *node, in *Block, depth int) *Step {
 	s := &Step{In: in}
 	f := p.open(n, "a step", stepKeys()...)
 	p.at[s] = f
-	if !p.verb(s, f) {
-		return nil
-	}
+	known := p.verb(s, f)
 	p.id(s, f)
+	if !known { // others may still refer to it
+		return s
+	}
 	if t := f.get("title"); t != nil {
-		p.textSlot(t, s, placeBefore, &s.Title)
+		p.titleSlot(t, s, placeBefore, &s.Title)
 	}
 	if w := f.get("when"); w != nil {
 		p.conditionSlot(w, s, func(c *Condition) { s.When = c })
@@ -110,7 +111,7 @@ func (p *parser) verb(s *Step, f fields) bool {
 func (p *parser) id(s *Step, f fields) {
 	n := f.get("id")
 	if n == nil {
-		if s.Verb != VerbFail && s.Verb != VerbFinish {
+		if s.Verb != "" && s.Verb != VerbFail && s.Verb != VerbFinish && f.lacks("id") {
 			p.report(f.at.position, ruleMissingID, fmt.Sprintf("the step has no id; only %s and %s may leave it out", VerbFail, VerbFinish),
 				"add id: and a word that is unique in the file")
 		}

@@ -94,7 +94,7 @@ func (p *parser) document(root *node) {
 	p.version(f)
 	d.Name = p.name(f.must("name", "name: order_fulfilment"), "the name")
 	if n := f.get("title"); n != nil {
-		p.textSlot(n, nil, placeTitle, &d.Title)
+		p.titleSlot(n, nil, placeTitle, &d.Title)
 	}
 	d.Description = p.longText(f.get("description"))
 	d.Labels = p.labels(f.get("labels"))

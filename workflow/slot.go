@@ -63,6 +63,14 @@ func (p *parser) textSlot(n *node, s *Step, at place, to **Value) {
 	p.slot(s, slot{node: n, place: at, want: wantText, what: "the text", setValue: func(v *Value) { *to = v }})
 }
 
+// titleSlot takes a short text with or without expressions.
+func (p *parser) titleSlot(n *node, s *Step, at place, to **Value) {
+	if n.kind == textNode && !strings.Contains(n.text, "${") && n.line > 0 {
+		p.name(n, "the title")
+	}
+	p.textSlot(n, s, at, to)
+}
+
 // keySlot takes text that identifies something.
 func (p *parser) keySlot(n *node, s *Step, at place, to **Value) {
 	if !p.expect(n, textNode, "the key") {

@@ -127,6 +127,12 @@ func (s *trapScan) keyEnd() int {
 // value reads the value that begins here, in block style. item says that it
 // is an entry of a list, where text with a colon is read as a mapping.
 func (s *trapScan) value(item bool) {
+	for s.has("&") { // an anchor in front of it
+		for s.at < len(s.text) && !isSpace(s.text[s.at]) {
+			s.at++
+		}
+		s.blanks()
+	}
 	if s.atEnd() {
 		s.skipLine()
 		return
@@ -140,7 +146,7 @@ func (s *trapScan) value(item bool) {
 		s.flow()
 	case '!':
 		s.plain(item, ruleTag, "YAML reads a value that begins with ! as a tag")
-	case '&', '*':
+	case '*':
 		s.skipLine()
 	default:
 		s.plain(item, "", "")
