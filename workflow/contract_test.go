@@ -36,6 +36,7 @@ func TestContractsAreCheckedAgainstThemselves(t *testing.T) { // S6, S7
 		{"an approval in the branch beside", "steps:\n  - id: p\n    parallel:\n      branches:\n        one: [ { id: ok, approval: { ask: [ { from: [group:g] } ] } } ]\n        two: [ { id: a, activity: a, effect: idempotent, irreversible: true } ]\n", "8:58 RG0205, 8:58 RG0207"},
 		{"on_failure with a side effect that must not repeat", "steps:\n  - { id: a, wait: { for: 1h } }\non_failure:\n  steps:\n    - { id: b, activity: b, effect: at_most_once }\n", "7:16 RG0115"},
 		{"on_failure with an idempotent activity", "steps:\n  - { id: a, wait: { for: 1h } }\non_failure:\n  steps:\n    - { id: b, activity: b, effect: idempotent }\n", ""},
+		{"on_failure with a wait in a catch", "steps:\n  - { id: a, wait: { for: 1h } }\non_failure:\n  steps:\n    - id: b\n      activity: b\n      effect: pure\n      catch: [ { on: [timed_out], do: [ { id: w, wait: { for: 1h } } ] } ]\n", "10:50 RG0115"},
 		{"finish inside a parallel inside a choose", "steps:\n  - id: p\n    parallel:\n      branches:\n        one: [ { id: c, choose: [ { if: input.x, do: [ { finish: {} } ] }, { else: [] } ] } ]\n", "7:58 RG0107"},
 		{"a name that two branches set", "steps:\n  - id: p\n    parallel:\n      branches:\n        one: [ { id: a, set: { v: 1 } } ]\n        two: [ { id: b, set: { v: 2 } } ]\n", "8:32 RG0108"},
 		{"a name that two cases set", "steps:\n  - id: p\n    choose:\n      - if: input.x\n        do: [ { id: a, set: { v: 1 } } ]\n      - else: [ { id: b, set: { v: 2 } } ]\n", ""},

@@ -192,6 +192,9 @@ func (p *parser) checkOnFailure(b *Block) {
 		return
 	}
 	for _, s := range b.Steps {
+		for _, handler := range s.Catch {
+			p.checkOnFailure(handler.Do)
+		}
 		f := p.at[s]
 		switch {
 		case s.Verb == VerbEmit, s.Verb == VerbSet:

@@ -94,11 +94,12 @@ func (st *state) perhaps(other *state) {
 // A flow walks the tree in the order in which it runs, compiles each
 // expression with what it may read, and reports what depends on the order.
 type flow struct {
-	p        *parser
-	ids      []string        // all steps of the file
-	outputs  map[string]*typ // nil is any
-	parallel int             // parallels around the present step
-	guards   []string        // conditions around the present step
+	p          *parser
+	ids        []string        // all steps of the file
+	outputs    map[string]*typ // nil is any
+	parallel   int             // parallels around the present step
+	guards     []string        // conditions around the present step
+	afterwards bool            // in on_failure: nothing will be undone any more
 }
 
 // checkFlow compiles all expressions and runs the checks that need the order
@@ -129,6 +130,7 @@ func (p *parser) checkFlow() {
 		}
 		failed.caught = true
 		p.checkOnFailure(d.OnFailure)
+		f.afterwards = true
 		f.block(d.OnFailure, failed)
 	}
 }
@@ -269,7 +271,7 @@ func (f *flow) compileCalls(s *Step, before *roots) {
 func (f *flow) body(s *Step, before *state) (*state, bool) {
 	switch {
 	case s.Activity != nil:
-		if s.In.Branch != onFailure {
+		if !f.afterwards {
 			f.p.findings(s, before.approved || f.asked(before))
 		}
 	case s.Do != nil:

@@ -48,8 +48,11 @@ func (p *parser) open(n *node, what string, known ...string) fields {
 func (p *parser) unknownKey(k *node, what string, known []string) string {
 	if slices.Contains(laterKeys(), k.text) {
 		suggestion, meant := "remove it; see the release notes for what this version can do", ""
-		if k.text == "http" {
+		switch k.text {
+		case "http":
 			suggestion, meant = "use an activity whose worker makes the call", string(VerbActivity)
+		case "signal":
+			suggestion, meant = "wait for an event with a key", "event"
 		}
 		p.report(k.position, ruleLater, fmt.Sprintf("%s is not available yet", quoted(k.text)), suggestion)
 		return meant
