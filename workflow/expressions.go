@@ -70,14 +70,10 @@ func Canonical(doc []byte) (json.RawMessage, error) { return exact.Canonical(doc
 func Digest(doc []byte) (string, error) { return exact.Digest(doc) }
 
 func anyTyp() *typ    { return expr.Any() }
-func textTyp() *typ   { return expr.Text() }
 func numberTyp() *typ { return expr.Number() }
 func boolTyp() *typ   { return expr.Bool() }
-func timeTyp() *typ   { return expr.Time() }
 
-func listTyp(of *typ) *typ                  { return expr.List(of) }
-func objectTyp(fields map[string]*typ) *typ { return expr.Fields(fields) }
-func join(a, b *typ) *typ                   { return expr.Join(a, b) }
+func join(a, b *typ) *typ { return expr.Join(a, b) }
 
 func nearest(name string, names []string) string { return expr.Nearest(name, names) }
 
