@@ -1,0 +1,36 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// fileLock is the lock file beside a database. Where the kernel cannot hold a
+// lock for us the file itself is the lock; after a crash a person deletes it.
+type fileLock struct{ path string }
+
+// lockFile creates the lock file or names the process that did.
+func lockFile(path string) (*fileLock, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		holder, _ := os.ReadFile(path) // nothing written yet is no reason to fail
+		return nil, &InUseError{Lock: path, PID: strings.TrimSpace(string(holder))}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock file: %w", err)
+	}
+	_, err = file.WriteString(strconv.Itoa(os.Getpid()) + "\n")
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("lock file %s: %w", path, err)
+	}
+	return &fileLock{path}, nil
+}
+
+// release deletes the lock file.
+func (l *fileLock) release() error { return os.Remove(l.path) }

@@ -1,0 +1,309 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+)
+
+// each runs a read on one of the reading connections and hands over each row.
+// The text is kept prepared, so it must be one of a few. Errors of the
+// database are store.ErrUnavailable.
+func (s *Store) each(ctx context.Context, text string, do func(cells) error, args ...any) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	stmt, err := s.reading(ctx, text)
+	if err != nil {
+		return away(err)
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return away(err)
+	}
+	return away2(scan(rows, do))
+}
+
+// away2 is away for an error that may be none.
+func away2(err error) error {
+	if err == nil {
+		return nil
+	}
+	return away(err)
+}
+
+// reading returns the kept statement of a text.
+func (s *Store) reading(ctx context.Context, text string) (*sql.Stmt, error) {
+	if stmt, ok := s.texts.Load(text); ok {
+		return stmt.(*sql.Stmt), nil
+	}
+	stmt, err := s.readers.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %q: %w", text, err)
+	}
+	if first, loaded := s.texts.LoadOrStore(text, stmt); loaded {
+		return first.(*sql.Stmt), stmt.Close()
+	}
+	return stmt, nil
+}
+
+// scan hands over each row and closes the rows.
+func scan(rows *sql.Rows, do func(cells) error) (err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		row := make(cells, len(columns))
+		into := make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if err := do(row); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// view is a reading transaction: all its reads see one moment.
+type view struct {
+	ctx context.Context
+	s   *Store
+	tx  *sql.Tx
+}
+
+// view runs do on one moment of the database.
+func (s *Store) view(ctx context.Context, do func(view) error) (err error) {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	tx, err := s.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return away(err)
+	}
+	defer func() { _ = tx.Rollback() }() // it only read
+	return away2(do(view{ctx, s, tx}))
+}
+
+func (v view) each(text string, do func(cells) error, args ...any) error {
+	stmt, err := v.s.reading(v.ctx, text)
+	if err != nil {
+		return err
+	}
+	rows, err := v.tx.StmtContext(v.ctx, stmt).QueryContext(v.ctx, args...)
+	if err != nil {
+		return err
+	}
+	return scan(rows, do)
+}
+
+// The reads of Load.
+const (
+	textSnapshot = `select seq, format, body from snapshot where tenant = ? and run = ?`
+	textLogAfter = `select seq, commit_id, head, body from log where tenant = ? and run = ? and last > ? and seq >= ? order by seq`
+	textLogHead  = `select head from log where tenant = ? and run = ? order by seq desc limit 1`
+	// textLogFrom is where the row begins that holds the event after a sequence.
+	textLogFrom = `select seq from log where tenant = ? and run = ? and seq <= ? order by seq desc limit 1`
+)
+
+// Load implements store.Store. The snapshot is read before the log: a log only
+// grows and a snapshot only moves on, so that what is read fits together.
+func (s *Store) Load(ctx context.Context, keys ...store.Key) ([]store.Loaded, error) {
+	loaded := make([]store.Loaded, len(keys))
+	for i, key := range keys {
+		l, err := s.load(ctx, key)
+		if err != nil {
+			var damage *damaged
+			if !errors.As(err, &damage) {
+				return nil, err
+			}
+			l = store.Loaded{Key: key, Err: err}
+		}
+		loaded[i] = l
+	}
+	return loaded, nil
+}
+
+// damaged says that rows of one run cannot be read although the database can.
+type damaged struct{ what string }
+
+// Error says which row.
+func (d *damaged) Error() string { return "sqlite: " + d.what + "; restore the database from a backup" }
+
+func (s *Store) load(ctx context.Context, key store.Key) (store.Loaded, error) {
+	l := store.Loaded{Key: key}
+	run := runBlob(key.Run)
+	if run == nil {
+		return l, nil
+	}
+	var after int64
+	err := s.each(ctx, textSnapshot, func(row cells) error {
+		after = row.num(0)
+		l.Snapshot = &store.Snapshot{Seq: after, Format: int(row.num(1)), Body: row.blob(2)}
+		return nil
+	}, int64(key.Tenant), run)
+	if err != nil {
+		return l, err
+	}
+	if l.Rows, err = s.logAfter(ctx, key, after, -1); err != nil {
+		return l, err
+	}
+	if n := len(l.Rows); n > 0 {
+		l.Head = l.Rows[n-1].Head
+		return l, nil
+	}
+	err = s.each(ctx, textLogHead, func(row cells) error {
+		l.Head = row.blob(0)
+		return nil
+	}, int64(key.Tenant), run)
+	return l, err
+}
+
+// errEnough ends a read before its last row.
+var errEnough = errors.New("sqlite: enough rows were read")
+
+// logAfter reads log rows whose last event is after a sequence, until maxBytes
+// of bodies are passed; below 0 is no limit.
+func (s *Store) logAfter(ctx context.Context, key store.Key, after int64, maxBytes int) ([]store.LogRow, error) {
+	run := runBlob(key.Run)
+	from := int64(1)
+	if after > 0 {
+		err := s.each(ctx, textLogFrom, func(row cells) error {
+			from = row.num(0)
+			return nil
+		}, int64(key.Tenant), run, after+1)
+		if err != nil {
+			return nil, err
+		}
+	}
+	var list []store.LogRow
+	size := 0
+	err := s.each(ctx, textLogAfter, func(row cells) error {
+		l := store.LogRow{First: row.num(0), Head: row.blob(2), Body: row.blob(3)}
+		if copy(l.Commit[:], row.blob(1)) != len(l.Commit) {
+			return &damaged{fmt.Sprintf("log row %d of run %s has a commit id of %d bytes", l.First, key.Run, len(row.blob(1)))}
+		}
+		if maxBytes >= 0 && len(list) > 0 && size+len(l.Body) > maxBytes {
+			return errEnough
+		}
+		size += len(l.Body)
+		list = append(list, l)
+		return nil
+	}, int64(key.Tenant), run, after, from)
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Log implements store.Records.
+func (s *Store) Log(ctx context.Context, key store.Key, after int64, maxBytes int) ([]store.LogRow, error) {
+	return s.logAfter(ctx, key, after, max(maxBytes, 0))
+}
+
+// Standing implements store.Records.
+func (s *Store) Standing(ctx context.Context, key store.Key) (ringi.Rows, error) {
+	var rows ringi.Rows
+	tenant, run := int64(key.Tenant), runBlob(key.Run)
+	err := s.view(ctx, func(v view) error {
+		found := false
+		err := v.each(`select status, waits_for, waits_step, ended_at from run where tenant = ? and id = ?`, func(row cells) error {
+			found = true
+			rows.Run = ringi.RunRow{Status: statusOf(row.num(0)), WaitsFor: row.text(1), WaitsStep: row.text(2), EndedAt: row.time(3)}
+			return nil
+		}, tenant, run)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return store.ErrNotFound
+		}
+		return v.standing(&rows, tenant, run)
+	})
+	if err != nil {
+		return ringi.Rows{}, err
+	}
+	return rows, nil
+}
+
+// standing reads the rows beside a run, each kind in the order of its key.
+func (v view) standing(rows *ringi.Rows, tenant int64, run []byte) error {
+	err := v.each(`select `+taskColumns+` from task where tenant = ? and run = ? order by lane`, func(row cells) error {
+		rows.Tasks = append(rows.Tasks, readTask(row).Row)
+		return nil
+	}, tenant, run)
+	if err != nil {
+		return err
+	}
+	err = v.each(`select id, generation, fire_at from timer where tenant = ? and run = ? order by id`, func(row cells) error {
+		rows.Timers = append(rows.Timers, ringi.TimerRow{ID: row.text(0), Generation: int(row.num(1)), FireAt: row.time(2)})
+		return nil
+	}, tenant, run)
+	if err != nil {
+		return err
+	}
+	err = v.each(`select step, name, key, generation, opened_at, not_event from wait where tenant = ? and run = ? order by step`, func(row cells) error {
+		rows.Waits = append(rows.Waits, ringi.WaitRow{
+			Step: row.text(0), Event: row.text(1), Key: row.text(2), Generation: row.num(3), OpenedAt: row.time(4), NotEvent: row.text(5),
+		})
+		return nil
+	}, tenant, run)
+	if err != nil {
+		return err
+	}
+	err = v.each(`select step, requester, opened_at, body from approval where tenant = ? and run = ? order by step`, func(row cells) error {
+		a, err := readApproval(row)
+		rows.Approvals = append(rows.Approvals, a)
+		return err
+	}, tenant, run)
+	if err != nil {
+		return err
+	}
+	return v.each(`select body from incident where tenant = ? and run = ? order by id`, func(row cells) error {
+		in, err := readIncident(row.text(0))
+		rows.Incidents = append(rows.Incidents, in)
+		return err
+	}, tenant, run)
+}
+
+// Run implements store.Records.
+func (s *Store) Run(ctx context.Context, key store.Key) (store.RunRecord, error) {
+	list, err := s.readRuns(ctx, ` where tenant = ? and id = ?`, int64(key.Tenant), runBlob(key.Run))
+	if err != nil {
+		return store.RunRecord{}, err
+	}
+	if len(list) == 0 {
+		return store.RunRecord{}, store.ErrNotFound
+	}
+	return list[0], nil
+}
+
+// Audit implements store.Records.
+func (s *Store) Audit(ctx context.Context, key store.Key, limit int) ([]store.AuditRecord, error) {
+	if limit <= 0 || limit > store.AuditPage {
+		limit = store.AuditPage
+	}
+	text, args := `select at, actor, kind, run, answer, data, head from audit where tenant = ? `, []any{int64(key.Tenant)}
+	if key.Run != "" {
+		text, args = text+`and run = ? `, append(args, runBlob(key.Run))
+	}
+	var list []store.AuditRecord
+	err := s.each(ctx, text+`order by n limit ?`, func(row cells) error {
+		list = append(list, store.AuditRecord{
+			At: row.time(0), Actor: row.text(1), Kind: row.text(2), Run: row.run(3),
+			Answer: row.text(4), Data: row.blob(5), Head: row.blob(6),
+		})
+		return nil
+	}, append(args, int64(limit))...)
+	return slices.Clip(list), err
+}
