@@ -29,6 +29,9 @@ const (
 	// maxDepth is how deep an expression may be nested; a chain such as
 	// a + b + c does not nest.
 	maxDepth = 32
+	// maxNodes bounds the tree that macros make of an expression; no text of
+	// 4 KiB needs as many.
+	maxNodes = 20_000
 	// maxCost bounds the work of one evaluation, about 3 ms: expressions run
 	// on the way to the commit and hold up the runs behind them.
 	maxCost = 10_000
@@ -119,6 +122,12 @@ func explain(err error) string {
 	if strings.Contains(text, "cost limit exceeded") {
 		return fmt.Sprintf("it takes more than %d steps of work; let an activity do it", maxCost)
 	}
+	if strings.HasPrefix(text, "unsupported index type") {
+		return "the position in a list is a number"
+	}
+	if strings.HasSuffix(text, "expected iterable type") {
+		return "only the elements of a list or the keys of an object can be walked"
+	}
 	if strings.HasPrefix(text, "no such attribute") {
 		return "a name that it uses has no value here"
 	}
@@ -129,32 +138,40 @@ func explain(err error) string {
 }
 
 // costs charges functions for the size of what they read and build; everything
-// else costs what CEL says.
+// else costs what CEL says. A unit is about 0.3 µs.
 type costs struct{}
 
 func (costs) CallCost(name, _ string, args []ref.Val, result ref.Val) *uint64 {
 	cost := uint64(1)
 	for _, v := range args {
-		cost += extent(v) / 256
+		if s, ok := v.(types.String); ok {
+			cost += uint64(len(s)) / 1024 // copied, or compared byte by byte
+		}
 	}
 	switch name {
 	case "matches":
-		if len(args) == 2 {
-			cost += (extent(args[0])/16 + 1) * (extent(args[1])/4 + 1)
+		if len(args) == 2 { // the pattern is compiled, and each byte is tried against it
+			cost += 32 + (extent(args[0])/4+1)*(extent(args[1])/4+1)
 		}
-	case "sum", "min", "max", "join", "split", "sha256", "url_escape", "replace", "json", operators.In, operators.Equals, operators.NotEquals:
-		for _, v := range append([]ref.Val{result}, args...) {
-			cost += extent(v) / 16
+	case operators.Equals, operators.NotEquals:
+		if _, text := args[0].(types.String); !text {
+			cost += (extent(args[0]) + extent(args[1])) / 64
+		}
+	case "sum", "min", "max", "join", "split", "sha256", "url_escape", "replace", "json", operators.In, operators.Add:
+		cost += extent(result) / 64
+		for _, v := range args {
+			cost += extent(v) / 32
 		}
 	}
 	return &cost
 }
 
-// extent is a measure of how much work it is to walk over a value.
+// extent measures how much work it is to walk over a value: 16 for each node
+// and 1 for four bytes of text.
 func extent(v ref.Val) uint64 {
 	switch x := v.(type) {
 	case types.String:
-		return uint64(len(x))
+		return uint64(len(x)) / 4
 	case *listVal:
 		return nodeExtent(x.elems)
 	case *objectVal:
@@ -173,7 +190,7 @@ func nodeExtent(node any) uint64 {
 	n := uint64(16)
 	switch x := node.(type) {
 	case string:
-		n += uint64(len(x))
+		n += uint64(len(x)) / 4
 	case []any:
 		for _, e := range x {
 			n += nodeExtent(e)
@@ -192,7 +209,8 @@ func newEnv(functions map[string][]function) (*cel.Env, error) {
 	opts := []cel.EnvOption{
 		cel.CustomTypeAdapter(adapter{}),
 		cel.Macros(cel.StandardMacros...),
-		cel.OptionalTypes(cel.OptionalTypesVersion(1)),
+		cel.OptionalTypes(),
+		cel.ExpressionNodeLimit(maxNodes),
 		cel.ParserExpressionSizeLimit(maxExpression),
 		cel.ParserRecursionLimit(4 * maxDepth),
 	}
@@ -203,8 +221,13 @@ func newEnv(functions map[string][]function) (*cel.Env, error) {
 		objectFunction:             {1: makeObject},
 	}
 	for name, forms := range functions {
-		byName[name] = map[int]func([]ref.Val) ref.Val{}
 		for _, f := range forms {
+			if f.eval == nil {
+				continue // it comes with the optional values
+			}
+			if byName[name] == nil {
+				byName[name] = map[int]func([]ref.Val) ref.Val{}
+			}
 			byName[name][len(f.params)] = f.eval
 		}
 	}

@@ -3,7 +3,9 @@ package expr
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +25,7 @@ type function struct {
 	name   string
 	params []Kind // KindAny takes everything
 	result Kind
-	eval   func(args []ref.Val) ref.Val
+	eval   func(args []ref.Val) ref.Val // nil: CEL's library of optional values has it
 }
 
 // library returns the functions. One name may have several forms, which differ
@@ -82,6 +84,8 @@ func numbersLibrary() []function {
 		{"min", []Kind{n, n}, n, extreme(-1)},
 		{"max", []Kind{l}, n, extreme(1)},
 		{"max", []Kind{n, n}, n, extreme(1)},
+		{"first", []Kind{l}, KindOptional, nil},
+		{"last", []Kind{l}, KindOptional, nil},
 		{"abs", []Kind{n}, n, absolute},
 		{"round", []Kind{n}, n, rounding(apd.RoundHalfUp)},
 		{"round", []Kind{n, n}, n, rounding(apd.RoundHalfUp)},
@@ -416,12 +420,44 @@ func texts(f func([]string) ref.Val) func([]ref.Val) ref.Val {
 	}
 }
 
+// maxMatching bounds the work of one match: instructions of the pattern times
+// bytes of the text, about 20 ms at worst. The cost limit alone would come too
+// late, since a call is charged when it has ended.
+const maxMatching = 1 << 20
+
 func matches(a []string) ref.Val {
+	size, err := patternSize(a[1])
+	if err != nil {
+		return fail("%v", err)
+	}
+	if size*(len(a[0])+1) > maxMatching {
+		return fail("matches() has too much to do with a text of %d bytes and this pattern; let an activity do it", len(a[0]))
+	}
 	re, err := regexp.Compile(a[1])
 	if err != nil {
 		return fail("%q is not a pattern: %v", exact.Shorten(a[1]), err)
 	}
 	return types.Bool(re.MatchString(a[0]))
+}
+
+// maxPattern is the longest pattern, in bytes: a short one can already ask for
+// a large program, with x{1000}.
+const maxPattern = 256
+
+// patternSize is the number of instructions of a pattern.
+func patternSize(pattern string) (int, error) {
+	if len(pattern) > maxPattern {
+		return 0, fmt.Errorf("a pattern has at most %d bytes", maxPattern)
+	}
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a pattern: %w", pattern, err)
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a pattern: %w", pattern, err)
+	}
+	return len(prog.Inst), nil
 }
 
 // ascii turns the letters from first to last into the other case.

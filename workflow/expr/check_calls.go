@@ -159,13 +159,15 @@ func clash(a, b *Type) bool {
 }
 
 func (c *checker) equality(e ast.Expr, args []ast.Expr) *Type {
-	for i := range args {
-		if isNull(args[i]) && c.neverNull(args[1-i]) {
-			return Bool()
-		}
-	}
-	a, b := c.infer(args[0]), c.infer(args[1])
+	before := len(c.problems)
+	a := c.infer(args[0])
+	between := len(c.problems)
+	b := c.infer(args[1])
 	switch {
+	case isNull(args[1]) && !a.Unknown() && a.Kind != KindNull:
+		c.neverNull(args[0], a, before)
+	case isNull(args[0]) && !b.Unknown() && b.Kind != KindNull:
+		c.neverNull(args[1], b, between)
 	case a.Unknown() || b.Unknown() || a.Kind == b.Kind:
 	case a.Kind == KindOptional:
 		c.soften(args[0])
@@ -185,27 +187,22 @@ func isNull(e ast.Expr) bool {
 	return null
 }
 
-// neverNull reports a comparison with null of a value that is never null:
-// the null of a declared field counts as absent.
-func (c *checker) neverNull(e ast.Expr) bool {
-	before := len(c.problems)
-	t := c.infer(e)
-	if t.Unknown() || t.Kind == KindNull {
-		return false
-	}
-	found := c.problems[before:]
-	if len(found) > 0 && found[len(found)-1].Kind != ProblemMaybeMissing {
-		return true
+// neverNull reports a comparison with null of a value that is never null: the
+// null of a declared field counts as absent. It stands for the finding that the
+// value may be missing, the last since the count of problems was before.
+func (c *checker) neverNull(e ast.Expr, t *Type, before int) {
+	if found := c.problems[before:]; len(found) > 1 || len(found) == 1 && found[0].Kind != ProblemMaybeMissing {
+		return
 	}
 	c.problems = c.problems[:before]
 	suggestion := ""
-	if e.Kind() == ast.SelectKind && t.Kind != KindOptional {
-		suggestion = "has(" + c.show(e) + ")"
-	} else if t.Kind == KindOptional {
+	switch {
+	case t.Kind == KindOptional:
 		suggestion = c.show(e) + ".hasValue()"
+	case e.Kind() == ast.SelectKind:
+		suggestion = "has(" + c.show(e) + ")"
 	}
 	c.report(e, ProblemType, suggestion, "%s is %s, never null; whether a field is there is asked with has()", c.show(e), t.Words())
-	return true
 }
 
 // soften reports that a value which may be missing is used as if it were there.
@@ -453,6 +450,7 @@ func (c *checker) function(e ast.Expr, name string, args []ast.Expr) *Type {
 		}
 		if f.takes(ts) {
 			c.elements(f, args, ts)
+			c.pattern(f, args)
 			return c.result(f, forms, ts)
 		}
 		candidate = f
@@ -487,6 +485,18 @@ func (c *checker) elements(f *function, args []ast.Expr, ts []*Type) {
 	}
 }
 
+// pattern reports a literal that is not a pattern.
+func (c *checker) pattern(f *function, args []ast.Expr) {
+	if f.name != "matches" {
+		return
+	}
+	if text, fixed := literalText(args[1]); fixed {
+		if _, err := patternSize(text); err != nil {
+			c.report(args[1], ProblemSyntax, "", "%v; patterns follow RE2", err)
+		}
+	}
+}
+
 // takes reports whether the function accepts values of these types.
 func (f *function) takes(ts []*Type) bool {
 	for i, t := range ts {
@@ -505,9 +515,20 @@ func (c *checker) result(f *function, forms []function, ts []*Type) *Type {
 			return Any()
 		}
 	}
-	if f.result != KindList {
-		return &Type{Kind: f.result}
+	switch f.result {
+	case KindOptional:
+		if ts[0].Kind == KindList {
+			return maybe(orAny(ts[0].of))
+		}
+		return maybe(Any())
+	case KindList:
+		return listResult(f, ts)
 	}
+	return &Type{Kind: f.result}
+}
+
+// listResult is the type of a list that a function makes of its operands.
+func listResult(f *function, ts []*Type) *Type {
 	of := &Type{Kind: KindNever}
 	if f.name == "split" {
 		return List(Text())

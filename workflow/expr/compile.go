@@ -37,9 +37,11 @@ var shared = sync.OnceValues(func() (language, error) {
 // definition. With problems the program is nil.
 func compile(text string, base int, r *Scope) (*program, *Type, []Problem) {
 	if len(text) > maxExpression {
-		return nil, Any(), []Problem{{Offset: base, Kind: ProblemTooLong,
+		return nil, Any(), []Problem{{
+			Offset: base, Kind: ProblemTooLong,
 			Message:    fmt.Sprintf("the expression has %d bytes; at most %d are allowed", len(text), maxExpression),
-			Suggestion: "put parts of it into a set step"}}
+			Suggestion: "put parts of it into a set step",
+		}}
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, Any(), []Problem{{Offset: base, Kind: ProblemSyntax, Message: "the expression is empty", Suggestion: "${ input }"}}
@@ -59,9 +61,7 @@ func compile(text string, base int, r *Scope) (*program, *Type, []Problem) {
 	}
 	tree := parsed.NativeRep()
 	if depth := nesting(tree.Expr()); depth > maxDepth {
-		return nil, Any(), []Problem{{Offset: base, Kind: ProblemTooDeep,
-			Message:    fmt.Sprintf("the expression is nested %d deep; at most %d are allowed", depth, maxDepth),
-			Suggestion: "put parts of it into a set step"}}
+		return nil, Any(), []Problem{tooDeep(base, fmt.Sprintf("%d deep", depth))}
 	}
 	c := &checker{
 		text: text, base: base, offsets: offsets, numerals: numerals,
@@ -76,6 +76,14 @@ func compile(text string, base int, r *Scope) (*program, *Type, []Problem) {
 		return nil, Any(), []Problem{{Offset: base, Kind: ProblemSyntax, Message: err.Error()}}
 	}
 	return prog, t, nil
+}
+
+func tooDeep(base int, how string) Problem {
+	return Problem{
+		Offset: base, Kind: ProblemTooDeep,
+		Message:    fmt.Sprintf("the expression is nested %s; at most %d are allowed", how, maxDepth),
+		Suggestion: "put parts of it into a set step",
+	}
 }
 
 // byteOffsets maps the places of characters to those of bytes; nil when all
@@ -102,6 +110,9 @@ func syntaxProblems(text string, base int, offsets []int, issues *cel.Issues) []
 	}
 	if line := first.Location.Line() - 1; line >= 0 && line < len(lines) {
 		at += columnBytes(lines[line], first.Location.Column())
+	}
+	if strings.Contains(first.Message, "recursion") {
+		return []Problem{tooDeep(base, "too deep to be read")}
 	}
 	p := Problem{Offset: base + min(at, len(text)), Kind: ProblemSyntax, Message: "this is not an expression: " + plainSyntax(first.Message)}
 	p.Suggestion = syntaxHint(text)

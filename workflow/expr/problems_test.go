@@ -101,6 +101,7 @@ func TestProblemsOfConditions(t *testing.T) {
 		{`Foo{a: 1} == 1`, 3, expr.ProblemSyntax, "without a type name", `{"name": value}`},
 		{`b"x" == "x"`, 0, expr.ProblemSyntax, "bytes are not a JSON value", ""},
 		{`input.amount > 1u`, 15, expr.ProblemSyntax, "no suffix", ""},
+		{`input.order_id.matches("(")`, 23, expr.ProblemSyntax, "is not a pattern", ""},
 		{"\"a\x00b\" == \"\"", 0, expr.ProblemSyntax, "NUL", ""},
 
 		// bounds
@@ -109,6 +110,7 @@ func TestProblemsOfConditions(t *testing.T) {
 		{`input.amount > 1e999999999999`, 15, expr.ProblemNumber, "outside", ""},
 		{`input.order_id == "` + strings.Repeat("x", 4096) + `"`, 0, expr.ProblemTooLong, "at most 4096", ""},
 		{strings.Repeat("(1 + ", 33) + "1" + strings.Repeat(")", 33) + " == 1", 0, expr.ProblemTooDeep, "at most 32", ""},
+		{strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300) + " == 1", 0, expr.ProblemTooDeep, "too deep to be read", ""},
 		{strings.Repeat("[", 40) + strings.Repeat("]", 40) + " == []", 0, expr.ProblemTooDeep, "at most 32", ""},
 	} {
 		_, problems := expr.CompileCondition(test.text, testScope(t))
@@ -190,6 +192,27 @@ func TestRootsExistOnlyWhereTheScopeSaysSo(t *testing.T) {
 	}
 }
 
+// What takes the place of a text must not grow faster than the text.
+func TestNoExpressionIsTooMuchForTheCompiler(t *testing.T) {
+	for _, text := range []string{
+		"input.?note" + strings.Repeat(".optMap(x, x)", 250) + ".hasValue()",
+		"event" + strings.Repeat(" == null", 500),
+		"event" + strings.Repeat(".output", 500) + " == 1",
+		"event" + strings.Repeat(".?output", 400) + ".hasValue()",
+		strings.Repeat("!", 200) + "true",
+		strings.Repeat("[1].all(x, ", 40) + "true" + strings.Repeat(")", 40),
+		strings.Repeat("has(event.x) && ", 200) + "true",
+		strings.Repeat("has(event.x) ? true : ", 150) + "true",
+		strings.Repeat("(", 2000) + "1" + strings.Repeat(")", 2000) + " == 1",
+		strings.Repeat("{", 2000), strings.Repeat("-", 4000) + "1 == 1", strings.Repeat("[1].map(x, ", 300) + "x" + strings.Repeat(")", 300) + "== []",
+	} {
+		c, problems := expr.CompileCondition(text, testScope(t))
+		if problems == nil {
+			_, _ = c.Eval(testEnv())
+		}
+	}
+}
+
 // What the checker must not refuse.
 func TestConditionsWithoutProblems(t *testing.T) {
 	for _, text := range []string{
@@ -220,6 +243,7 @@ func TestConditionsWithoutProblems(t *testing.T) {
 		`input.items.exists_one(i, i.qty == 1)`,
 		`duration("1h") < now - run.started_at`,
 		`now + duration("1h") > timestamp("2020-01-01T00:00:00Z")`,
+		`input.items.first().qty.orValue(0) == 2 && input.items.last().?gift.orValue(false)`,
 		`"a" + "b" in {"ab": 1}`,
 		`true // a note with a } and a "`,
 		strings.Repeat("1 + ", 100) + "1 == 101",

@@ -11,11 +11,14 @@ import (
 // without "${" is itself. "$${" stands for a literal "${". When there are
 // problems the value is nil and the type is any.
 func CompileText(text string, r *Scope) (*Value, *Type, []Problem) {
+	if err := exact.Clean(text); err != nil {
+		return nil, Any(), []Problem{{Kind: ProblemSyntax, Message: err.Error()}}
+	}
 	pieces, problems := cut(text)
 	if problems != nil {
 		return nil, Any(), problems
 	}
-	if len(pieces) == 1 && pieces[0].expr && strings.TrimRight(text[pieces[0].end:], "\n") == "" {
+	if len(pieces) > 0 && pieces[0].expr && strings.TrimRight(text[pieces[0].end:], "\n") == "" {
 		prog, t, problems := compile(pieces[0].text, pieces[0].offset, r)
 		if problems == nil && t.Kind == KindOptional {
 			problems = []Problem{missingValue(pieces[0])}
@@ -50,12 +53,7 @@ func CompileText(text string, r *Scope) (*Value, *Type, []Problem) {
 	for _, p := range v.parts {
 		fixed += p.text
 	}
-	out, err := literal(fixed)
-	if err != nil {
-		return nil, Text(), []Problem{{Kind: ProblemSyntax, Message: err.Error()}}
-	}
-	out.source = text
-	return out, Text(), nil
+	return &Value{source: text, constant: exact.AppendString(nil, fixed)}, Text(), nil
 }
 
 func missingValue(p piece) Problem {

@@ -51,7 +51,7 @@ func (v *Value) Eval(env *Env) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tooDeep(out) {
+	if tooNested(out) {
 		return nil, &EvalError{Expression: v.source, Message: "the value is nested deeper than 64"}
 	}
 	return out, nil
@@ -185,8 +185,8 @@ func (p *program) text1(f *frame) (string, error) {
 
 var errNullText = errors.New("null cannot stand in a text")
 
-// tooDeep reports whether a JSON text is nested deeper than documents may be.
-func tooDeep(doc []byte) bool {
+// tooNested reports whether a JSON text is nested deeper than documents may be.
+func tooNested(doc []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(doc); i++ {
 		switch c := doc[i]; {
@@ -271,14 +271,6 @@ func (v *Value) jsonSource() []byte {
 		return []byte(v.source)
 	}
 	return exact.AppendString(nil, v.source)
-}
-
-// literal is the JSON of a text that holds no expression.
-func literal(text string) (*Value, error) {
-	if err := exact.Clean(text); err != nil {
-		return nil, err
-	}
-	return &Value{source: text, constant: exact.AppendString(nil, text)}, nil
 }
 
 // A Condition is a compiled expression that is true or false. It is immutable;
