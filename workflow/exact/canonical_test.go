@@ -13,8 +13,10 @@ func TestCanonicalForm(t *testing.T) {
 	for _, test := range []struct{ name, doc, want string }{
 		{"white space goes", " { \"a\" : [ 1 , 2 ] }\n", `{"a":[1,2]}`},
 		{"keys are ordered", `{"b":1,"a":2,"":3}`, `{"":3,"a":2,"b":1}`},
-		{"keys are ordered by UTF-16", `{"\ufb33":1,"\ud83d\ude00":2,"\u20ac":3,"\r":4,"1":5,"\u0080":6,"ö":7}`,
-			"{\"\\r\":4,\"1\":5,\"\u0080\":6,\"ö\":7,\"€\":3,\"😀\":2,\"\ufb33\":1}"},
+		{
+			"keys are ordered by UTF-16", `{"\ufb33":1,"\ud83d\ude00":2,"\u20ac":3,"\r":4,"1":5,"\u0080":6,"ö":7}`,
+			"{\"\\r\":4,\"1\":5,\"\u0080\":6,\"ö\":7,\"€\":3,\"😀\":2,\"\ufb33\":1}",
+		},
 		{"only what must be escaped is", `"\u0041\/\u000f\n\"\\é\u2028"`, "\"A/\\u000f\\n\\\"\\\\é\u2028\""},
 		{"surrogates become one character", `"\ud83d\ude00"`, `"😀"`},
 		{"exponents go", `[1e3,1.5E+2,25e-1,1e-7]`, `[1000,150,2.5,0.0000001]`},
