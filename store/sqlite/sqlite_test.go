@@ -8,7 +8,7 @@ import (
 	"github.com/ringiflow/ringi/store/storetest"
 )
 
-func open(t *testing.T, path string) *sqlite.Store {
+func openStore(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
 	if err != nil {
@@ -31,7 +31,7 @@ func harness(s *sqlite.Store, path string) storetest.Harness {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			return harness(open(t, path), path)
+			return harness(openStore(t, path), path)
 		},
 	}
 }
@@ -39,6 +39,6 @@ func harness(s *sqlite.Store, path string) storetest.Harness {
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		path := filepath.Join(t.TempDir(), "ringi.db")
-		return harness(open(t, path), path)
+		return harness(openStore(t, path), path)
 	})
 }
