@@ -197,7 +197,7 @@ func (p *parser) checkOnFailure(b *Block) {
 		}
 		f := p.at[s]
 		switch {
-		case s.Verb == VerbEmit, s.Verb == VerbSet:
+		case s.Verb == VerbEmit, s.Verb == VerbSet, s.Verb == "": // without a verb it is reported already
 		case s.Activity != nil && (s.Activity.Effect == Pure || s.Activity.Effect == Idempotent):
 			for _, key := range []string{"compensate", "irreversible"} {
 				if k := f.key(key); k != nil {

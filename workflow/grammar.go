@@ -58,7 +58,10 @@ func (p *parser) unknownKey(k *node, what string, known []string) string {
 		return meant
 	}
 	suggestion := fmt.Sprintf("%s may have %s", what, listed(known))
-	near := nearest(k.text, known)
+	near := ""
+	if p.counts[SeverityError] < maxProblems { // nobody reads the suggestions of the others
+		near = nearest(k.text, known)
+	}
 	if near != "" {
 		suggestion = "did you mean " + near + "?"
 	}
