@@ -17,10 +17,10 @@ import (
 	"github.com/ringiflow/ringi/workflow/exact"
 )
 
-// The files cel*.go are the only ones that know CEL: its parser and its
-// evaluator are used, its type checker and its standard library are not. The
-// checker (check.go) works on the types of JSON Schema and speaks to people;
-// the functions (cel_functions.go) compute with exact decimals.
+// Of CEL its parser and its evaluator are used; its type checker and its
+// standard library are not. The checker (check.go) works on the types of JSON
+// Schema and speaks to people; the functions (cel_functions.go) compute with
+// exact decimals.
 
 const (
 	// maxExpression is the longest expression, in bytes: what a person can

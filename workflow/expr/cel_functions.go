@@ -112,8 +112,8 @@ func textLibrary() []function {
 		{"trim", []Kind{s}, s, texts(func(a []string) ref.Val { return types.String(strings.TrimSpace(a[0])) })},
 		{"replace", []Kind{s, s, s}, s, texts(replace)},
 		{"split", []Kind{s, s}, l, texts(split)},
-		{"join", []Kind{l}, s, join1},
-		{"join", []Kind{l, s}, s, join1},
+		{"join", []Kind{l}, s, joinTexts},
+		{"join", []Kind{l, s}, s, joinTexts},
 		{"url_escape", []Kind{s}, s, texts(func(a []string) ref.Val { return types.String(urlEscape(a[0])) })},
 		{"sha256", []Kind{s}, s, texts(func(a []string) ref.Val {
 			h := sha256.Sum256([]byte(a[0]))
@@ -491,7 +491,7 @@ func split(a []string) ref.Val {
 	return &listVal{elems: out}
 }
 
-func join1(args []ref.Val) ref.Val {
+func joinTexts(args []ref.Val) ref.Val {
 	l, ok := args[0].(traits.Lister)
 	if !ok {
 		return mismatch("join", args)

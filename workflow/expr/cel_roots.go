@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -21,13 +22,13 @@ type frame struct {
 	decoded map[string]ref.Val // by path: roots, steps.<id>.output, vars.<name>
 }
 
-// once returns the value of a path, made when it is first asked for: a loop may
+// once returns the value of a path, read when it is first asked for: a loop may
 // ask a thousand times.
-func (f *frame) once(path string, make func() ref.Val) ref.Val {
+func (f *frame) once(path string, read func() ref.Val) ref.Val {
 	if v, found := f.decoded[path]; found {
 		return v
 	}
-	v := make()
+	v := read()
 	if f.decoded == nil {
 		f.decoded = map[string]ref.Val{}
 	}
@@ -155,7 +156,7 @@ func (v varsRoot) find(name string) (ref.Val, bool) {
 	if !found {
 		return nil, false
 	}
-	return v.f.once("vars."+name, func() ref.Val { return decode(doc, v.f.types.Vars[name]) }), true
+	return v.f.once("vars."+name, func() ref.Val { return decode(doc, cmp.Or(v.f.types.Vars[name], v.f.types.MaybeVars[name])) }), true
 }
 
 func (v varsRoot) list() []string {

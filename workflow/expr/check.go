@@ -23,7 +23,7 @@ type checker struct {
 	offsets  []int          // byte offset of each character; nil when they agree
 	numerals map[int]string // by byte offset
 	info     *ast.SourceInfo
-	make     ast.ExprFactory
+	build    ast.ExprFactory
 	r        *Scope
 	library  map[string][]function
 
@@ -144,7 +144,7 @@ func (c *checker) literal(e ast.Expr) *Type {
 func (c *checker) numeral(e ast.Expr, made int64, negative bool) *Type {
 	place, ok := c.info.GetOffsetRange(e.ID())
 	if !ok || place.Start == place.Stop {
-		e.SetKindCase(c.make.NewLiteral(e.ID(), numOf(made)))
+		e.SetKindCase(c.build.NewLiteral(e.ID(), numOf(made)))
 		return Number()
 	}
 	at := c.byteOffset(int(place.Start))
@@ -156,7 +156,7 @@ func (c *checker) numeral(e ast.Expr, made int64, negative bool) *Type {
 		c.report(e, ProblemNumber, "", "the number %s %v", exact.Shorten(c.numerals[at]), err)
 		n = "0"
 	}
-	e.SetKindCase(c.make.NewLiteral(e.ID(), wrap(n, nil)))
+	e.SetKindCase(c.build.NewLiteral(e.ID(), wrap(n, nil)))
 	return Number()
 }
 
@@ -185,8 +185,8 @@ func (c *checker) unknownRoot(e ast.Expr, name string) {
 			names = append(names, l.name)
 		}
 	}
-	if close := Nearest(name, names); close != "" {
-		c.report(e, ProblemUnknownRoot, close, "%s does not exist here; did you mean %s?", name, close)
+	if near := Nearest(name, names); near != "" {
+		c.report(e, ProblemUnknownRoot, near, "%s does not exist here; did you mean %s?", name, near)
 		return
 	}
 	if t := orAny(c.r.Input); t.Kind == KindObject {
@@ -262,8 +262,8 @@ func (c *checker) stepTyp(e ast.Expr, id string) *Type {
 		}
 		slices.Sort(names)
 		at := c.stepAt(e, id)
-		if close := Nearest(id, names); close != "" {
-			c.reportAt(at, ProblemUnknownStep, "steps."+close, "there is no step %q; did you mean %q?", id, close)
+		if near := Nearest(id, names); near != "" {
+			c.reportAt(at, ProblemUnknownStep, "steps."+near, "there is no step %q; did you mean %q?", id, near)
 		} else {
 			c.reportAt(at, ProblemUnknownStep, "", "there is no step %q", id)
 		}
@@ -373,9 +373,9 @@ func (c *checker) field(e, operand ast.Expr, t *Type, name string, present bool)
 func (c *checker) unknownField(e, operand ast.Expr, t *Type, name string) {
 	names := t.fieldNames()
 	object, at := c.show(operand), c.nameAt(e, operand, name)
-	switch close := Nearest(name, names); {
-	case close != "":
-		c.reportAt(at, ProblemUnknownField, object+dotted(close), "%s has no field %q; did you mean %q?", object, name, close)
+	switch near := Nearest(name, names); {
+	case near != "":
+		c.reportAt(at, ProblemUnknownField, object+dotted(near), "%s has no field %q; did you mean %q?", object, name, near)
 	case len(names) == 0:
 		c.reportAt(at, ProblemUnknownField, "", "%s has no field %q", object, name)
 	default:
@@ -417,9 +417,9 @@ func (c *checker) mapLiteral(e ast.Expr) *Type {
 	for _, entry := range e.AsMap().Entries() {
 		m := entry.AsMapEntry()
 		c.mapEntry(out, m)
-		parts = append(parts, m.Key(), m.Value(), c.make.NewLiteral(e.ID(), types.Bool(m.IsOptional())))
+		parts = append(parts, m.Key(), m.Value(), c.build.NewLiteral(e.ID(), types.Bool(m.IsOptional())))
 	}
-	e.SetKindCase(c.make.NewCall(e.ID(), objectFunction, c.make.NewList(e.ID(), parts, nil)))
+	e.SetKindCase(c.build.NewCall(e.ID(), objectFunction, c.build.NewList(e.ID(), parts, nil)))
 	return out
 }
 

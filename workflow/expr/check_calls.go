@@ -321,12 +321,12 @@ func (c *checker) position(e ast.Expr) {
 			c.report(e, ProblemType, "", "%s is not a position in a list; the first is 0", n.text())
 			return
 		}
-		e.SetKindCase(c.make.NewLiteral(e.ID(), types.Int(i)))
+		e.SetKindCase(c.build.NewLiteral(e.ID(), types.Int(i)))
 		return
 	}
-	inner := c.make.NewUnspecifiedExpr(e.ID())
+	inner := c.build.NewUnspecifiedExpr(e.ID())
 	inner.SetKindCase(e)
-	e.SetKindCase(c.make.NewCall(e.ID(), keyFunction, inner))
+	e.SetKindCase(c.build.NewCall(e.ID(), keyFunction, inner))
 }
 
 // optionalSelect is a.?b. In steps.x.output.?b of a step that may not have run
@@ -361,8 +361,8 @@ func (c *checker) softOutput(e ast.Expr) bool {
 	if _, ok := c.maybeOutput(e); !ok {
 		return false
 	}
-	name := c.make.NewLiteral(e.ID(), types.String("output"))
-	e.SetKindCase(c.make.NewCall(e.ID(), operators.OptSelect, e.AsSelect().Operand(), name))
+	name := c.build.NewLiteral(e.ID(), types.String("output"))
+	e.SetKindCase(c.build.NewCall(e.ID(), operators.OptSelect, e.AsSelect().Operand(), name))
 	return true
 }
 
@@ -566,12 +566,12 @@ func (c *checker) unknownFunction(e ast.Expr, name string) {
 		}
 	}
 	slices.Sort(names)
-	close := elsewhere(name)
-	if close == "" {
-		close = Nearest(name, names)
+	near := elsewhere(name)
+	if near == "" {
+		near = Nearest(name, names)
 	}
-	if close != "" {
-		c.reportAt(at, ProblemUnknownFunction, close+"()", "there is no function %s(); did you mean %s()?", name, close)
+	if near != "" {
+		c.reportAt(at, ProblemUnknownFunction, near+"()", "there is no function %s(); did you mean %s()?", name, near)
 		return
 	}
 	c.reportAt(at, ProblemUnknownFunction, "", "there is no function %s()", name)

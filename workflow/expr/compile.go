@@ -65,7 +65,7 @@ func compile(text string, base int, r *Scope) (*program, *Type, []Problem) {
 	}
 	c := &checker{
 		text: text, base: base, offsets: offsets, numerals: numerals,
-		info: tree.SourceInfo(), make: ast.NewExprFactory(), r: r, library: l.functions,
+		info: tree.SourceInfo(), build: ast.NewExprFactory(), r: r, library: l.functions,
 	}
 	t := c.infer(tree.Expr())
 	if c.problems != nil {

@@ -63,7 +63,7 @@ func (v *Value) Eval(env *Env) (json.RawMessage, error) {
 func (v *Value) Text(env *Env) (string, error) {
 	f := &frame{env: env}
 	if v.whole != nil {
-		return v.whole.text1(f)
+		return v.whole.asText(f)
 	}
 	if v.constant == nil && v.names == nil && !v.list {
 		return v.Join(f)
@@ -143,7 +143,7 @@ func (v *Value) Join(f *frame) (string, error) {
 		s := p.text
 		if p.expr != nil {
 			var err error
-			if s, err = p.expr.text1(f); err != nil {
+			if s, err = p.expr.asText(f); err != nil {
 				return "", err
 			}
 		}
@@ -167,8 +167,8 @@ func (p *program) append(b []byte, f *frame) ([]byte, error) {
 	return b, nil
 }
 
-// text1 evaluates the expression and returns its value as text.
-func (p *program) text1(f *frame) (string, error) {
+// asText evaluates the expression and returns its value as text.
+func (p *program) asText(f *frame) (string, error) {
 	v, err := p.eval(f)
 	if err != nil {
 		return "", err
