@@ -170,7 +170,10 @@ func (s *Store) Close() error {
 	if s.writer != nil {
 		err = errors.Join(err, s.writer.Close())
 	}
-	return errors.Join(err, s.lock.release())
+	if s.lock != nil { // only reading takes none
+		err = errors.Join(err, s.lock.release())
+	}
+	return err
 }
 
 // usable refuses a call on a closed store and under a context that has ended.

@@ -1,0 +1,60 @@
+package sqlite_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/store/sqlite"
+)
+
+// W8: a file can be read beside the process that writes it, and only read.
+func TestAFileIsReadBesideItsWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ringi.db")
+	writer, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	reader, err := sqlite.OpenReading(t.Context(), sqlite.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := store.Definition{Tenant: ringi.DefaultTenant, Name: "order", Digest: "d", Source: []byte("{}")}
+	if _, _, err := writer.PutDefinition(t.Context(), d, store.AuditRecord{Kind: "publish", Data: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := reader.Definition(t.Context(), ringi.DefaultTenant, "order", 0); err != nil || got.Version != 1 {
+		t.Errorf("reads %+v, %v", got, err)
+	}
+	if _, _, err := reader.PutDefinition(t.Context(), d, store.AuditRecord{}); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("writing is %v, want store.ErrUnavailable", err)
+	}
+	if err := reader.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := reader.Close(); err != nil {
+		t.Errorf("closing again: %v", err)
+	}
+}
+
+func TestOnlyADatabaseOfRingiIsRead(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := sqlite.OpenReading(t.Context(), sqlite.Config{Path: filepath.Join(dir, "missing.db")}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file is %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "missing.db")); err == nil {
+		t.Error("the missing file was made")
+	}
+	other := filepath.Join(dir, "other.db")
+	if err := os.WriteFile(other, []byte("not a database at all, but long enough to be read as one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.OpenReading(t.Context(), sqlite.Config{Path: other}); err == nil {
+		t.Error("a file that is no database was opened")
+	}
+}
