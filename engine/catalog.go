@@ -38,9 +38,9 @@ func (q Quotas) orDefault() Quotas {
 			*n = d
 		}
 	}
-	def(&q.Steps, 20)
-	def(&q.Depth, 16)
-	def(&q.Width, 16)
+	def(&q.Steps, DefaultSteps)
+	def(&q.Depth, DefaultDepth)
+	def(&q.Width, DefaultWidth)
 	return q
 }
 
