@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringiflow/ringi/access"
+)
+
+func (p *Program) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run a server", Args: cobra.NoArgs,
+		Long: `Runs a server. Without --keys it makes one admin key beside the database, which
+the other commands find, and then it listens on this machine only. After SIGTERM
+or SIGINT it takes in nothing new, ends what is under way within 30 s and exits
+with 0; after a second signal it exits at once.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.serve(cmd.Context()) },
+	}
+	settingFlags(cmd, setDatabase, setListen, setKeys, setTLSCert, setTLSKey, setBehindProxy, setPublicURL, setLogFormat, setOutbox)
+	return cmd
+}
+
+func (p *Program) serve(ctx context.Context) error {
+	p.drains.Store(true)
+	if err := p.checkExposure(); err != nil {
+		return err
+	}
+	database := p.path(sqlitePath(p.get(setDatabase)))
+	keys := p.path(p.get(setKeys))
+	log := p.logger()
+	if !p.given(setKeys) {
+		own := admin(database)
+		keys = database + adminKeySuffix + "s"
+		if err := makeKeys(keys, p.Now(), own); err != nil {
+			return err
+		}
+		log.Info("no keys are configured: the admin key is in a file that the other commands find", "file", own.file)
+	}
+	n, err := p.openNode(ctx, nodeConfig{database: database, listen: p.get(setListen), keys: keys, outbox: p.get(setOutbox), log: log})
+	if err != nil {
+		return err
+	}
+	return n.run(ctx, func(url string) {
+		log.Info("listening", "url", url, "database", database, "version", buildOf().Version)
+		if p.Listening != nil {
+			p.Listening(url)
+		}
+	})
+}
+
+// checkExposure refuses settings under which a stranger could act, or read keys
+// on their way.
+func (p *Program) checkExposure() error {
+	cert, key := p.get(setTLSCert), p.get(setTLSKey)
+	if (cert == "") != (key == "") {
+		return usage("give both, or neither", "--tls-cert and --tls-key belong together")
+	}
+	if cert != "" {
+		if _, err := tls.LoadX509KeyPair(p.path(cert), p.path(key)); err != nil {
+			return usage("both are files in PEM", "the certificate cannot be used: %v", err)
+		}
+	}
+	if u := p.get(setPublicURL); u != "" {
+		if parsed, err := url.Parse(u); err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+			return usage("as in https://ringi.example.com", "the public address %q is not one", u)
+		}
+	}
+	host, _, err := net.SplitHostPort(p.get(setListen))
+	switch {
+	case err != nil:
+		return usage("as in "+defaultListen, "the address to listen on, %q, is not one: %v", p.get(setListen), err)
+	case isLocalHost(host):
+		return nil
+	case !p.given(setKeys):
+		return usage("give --keys FILE (ringi keys new makes its lines), or listen on "+defaultListen, "others could reach %s, and no keys are configured", p.get(setListen))
+	case cert == "" && !p.is(setBehindProxy):
+		return usage("give --tls-cert and --tls-key, or --behind-proxy if a proxy in front ends TLS", "others could reach %s, and keys would travel in clear text", p.get(setListen))
+	}
+	return nil
+}
+
+// logger is the log of a server, on standard error.
+func (p *Program) logger() *slog.Logger {
+	if p.get(setLogFormat) == outputJSON {
+		return slog.New(slog.NewJSONHandler(p.Stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(p.Stderr, nil))
+}
+
+// openKeys reads a file of keys; a change of it that cannot be read is logged.
+func openKeys(file string, log *slog.Logger) (*access.Keys, error) {
+	return access.Open(access.Config{File: file, Trouble: func(err error) {
+		log.Error("the changed file of keys is not used; what was read last stays in force", "err", err)
+	}})
+}

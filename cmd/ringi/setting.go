@@ -1,0 +1,246 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A setting comes from its flag, else from RINGI_NAME, else from the file that
+// --config names, else it is the default.
+type setting struct {
+	name     string // of the flag
+	fallback string // the default
+	usage    string
+	reason   string // why the default is what it is
+	yes      bool   // true or false
+	check    func(value string) error
+}
+
+// env is the name of the environment variable.
+func (s setting) env() string { return "RINGI_" + strings.ToUpper(s.key()) }
+
+// key is the name in a configuration file.
+func (s setting) key() string { return strings.ReplaceAll(s.name, "-", "_") }
+
+// Names of settings.
+const (
+	setServer      = "server"
+	setKeyFile     = "key-file"
+	setOutput      = "output"
+	setDatabase    = "database"
+	setListen      = "listen"
+	setKeys        = "keys"
+	setTLSCert     = "tls-cert"
+	setTLSKey      = "tls-key"
+	setBehindProxy = "behind-proxy"
+	setPublicURL   = "public-url"
+	setLogFormat   = "log-format"
+	setOutbox      = "outbox"
+)
+
+const (
+	defaultServer   = "http://127.0.0.1:7070"
+	defaultListen   = "127.0.0.1:7070"
+	defaultDatabase = "sqlite:./ringi.db"
+)
+
+// allSettings is every setting, in the order in which it is printed.
+func allSettings() []setting {
+	return []setting{
+		{name: setServer, fallback: defaultServer, usage: "address of the server", reason: "where ringi serve listens by default", check: checkServer},
+		{name: setKeyFile, usage: "file that holds the key to use", reason: "the key that serve or dev made on this machine is found by itself"},
+		{name: setOutput, fallback: outputTable, usage: "how to print data: table or json", reason: "people read it first; scripts say json", check: oneOf(outputTable, outputJSON)},
+		{name: setDatabase, fallback: defaultDatabase, usage: "sqlite:PATH", reason: "one file in the working directory, nothing to install", check: checkDatabase},
+		{name: setListen, fallback: defaultListen, usage: "address to listen on", reason: "reachable from this machine only"},
+		{name: setKeys, usage: "file of keys; without one an admin key is made beside the database", reason: "works at once, and only for who can read the database's directory"},
+		{name: setTLSCert, usage: "file with the certificate, PEM"},
+		{name: setTLSKey, usage: "file with the certificate's private key, PEM"},
+		{name: setBehindProxy, fallback: "false", usage: "a proxy in front ends TLS", reason: "a server that others reach must not take keys in clear text", yes: true},
+		{name: setPublicURL, usage: "address under which other machines reach the server", reason: "requests for other hosts are refused"},
+		{name: setLogFormat, fallback: "text", usage: "text or json", reason: "people read it first", check: oneOf("text", "json")},
+		{name: setOutbox, usage: "where messages go: stdout, file:PATH or off", reason: "a file beside the database, so that nothing grows unread", check: checkOutbox},
+	}
+}
+
+// resolved is the value of a setting and where it came from.
+type resolved struct {
+	setting
+	value  string
+	origin string
+}
+
+// settings are the resolved ones, by name, and what only a flag can say.
+type settings struct {
+	values map[string]resolved
+	file   string // --config
+	as     string // --as
+	print  bool   // --print-config
+}
+
+// get returns the value of a setting.
+func (p *Program) get(name string) string { return p.settings.values[name].value }
+
+// is returns the value of a setting that is true or false.
+func (p *Program) is(name string) bool { return p.get(name) == "true" }
+
+// given reports whether somebody chose the value of a setting.
+func (p *Program) given(name string) bool { return p.settings.values[name].origin != originDefault }
+
+const originDefault = "default"
+
+// globalFlags are the flags of every command.
+func (p *Program) globalFlags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.String(setServer, defaultServer, flagUsage(setServer))
+	f.String(setKeyFile, "", flagUsage(setKeyFile))
+	f.StringP(setOutput, "o", outputTable, flagUsage(setOutput))
+	f.Bool("json", false, "the same as -o json")
+	f.StringVar(&p.settings.file, "config", "", "file with settings, YAML (RINGI_CONFIG)")
+	f.BoolVar(&p.settings.print, "print-config", false, "print every setting with its origin, and the defaults, and stop")
+	f.StringVar(&p.settings.as, "as", "", "with ringi dev: act as alice, bob or carol")
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// settingFlags gives a command the flags of further settings.
+func settingFlags(cmd *cobra.Command, names ...string) {
+	for _, s := range allSettings() {
+		switch {
+		case !slices.Contains(names, s.name):
+		case s.yes:
+			cmd.Flags().Bool(s.name, false, flagUsage(s.name))
+		default:
+			cmd.Flags().String(s.name, s.fallback, flagUsage(s.name))
+		}
+	}
+}
+
+func flagUsage(name string) string {
+	for _, s := range allSettings() {
+		if s.name == name {
+			return s.usage + " (" + s.env() + ")"
+		}
+	}
+	return ""
+}
+
+// errPrinted ends a command that was only asked for its settings.
+var errPrinted = errors.New("settings printed")
+
+// resolve finds the value of every setting for the command that is about to run.
+func (p *Program) resolve(cmd *cobra.Command) error {
+	file, err := p.readConfig()
+	if err != nil {
+		return err
+	}
+	p.settings.values = map[string]resolved{}
+	for _, s := range allSettings() {
+		r := p.origin(cmd, s, file)
+		if s.yes {
+			b, err := strconv.ParseBool(r.value)
+			if err != nil {
+				return usage("write true or false", "%s: %s is %q", r.origin, s.name, r.value)
+			}
+			r.value = strconv.FormatBool(b)
+		}
+		if s.check != nil && r.value != "" {
+			if err := s.check(r.value); err != nil {
+				return usage("", "%s: %v", r.origin, err)
+			}
+		}
+		p.settings.values[s.name] = r
+	}
+	if json, _ := cmd.Flags().GetBool("json"); json {
+		p.settings.values[setOutput] = resolved{p.settings.values[setOutput].setting, outputJSON, "flag --json"}
+	}
+	if p.settings.print {
+		if err := p.printSettings(); err != nil {
+			return err
+		}
+		return errPrinted
+	}
+	return nil
+}
+
+// origin looks for a setting in the order of precedence.
+func (p *Program) origin(cmd *cobra.Command, s setting, file map[string]configValue) resolved {
+	if flag := cmd.Flags().Lookup(s.name); flag != nil && flag.Changed {
+		return resolved{s, flag.Value.String(), "flag --" + s.name}
+	}
+	if v := p.Env(s.env()); v != "" {
+		return resolved{s, v, s.env()}
+	}
+	if v, ok := file[s.key()]; ok {
+		return resolved{s, v.value, v.at}
+	}
+	return resolved{s, s.fallback, originDefault}
+}
+
+// printSettings prints the settings and the defaults.
+func (p *Program) printSettings() error {
+	type settingView struct {
+		Name   string `json:"name"`
+		Value  string `json:"value"`
+		Origin string `json:"origin"`
+		Reason string `json:"reason,omitempty"`
+	}
+	out := struct {
+		Settings []settingView  `json:"settings"`
+		Defaults []fixedDefault `json:"defaults"`
+	}{Defaults: fixedDefaults()}
+	t := table{head: []string{"SETTING", "VALUE", "ORIGIN", "WHY"}}
+	for _, s := range allSettings() {
+		r := p.settings.values[s.name]
+		v := settingView{Name: s.name, Value: r.value, Origin: r.origin}
+		if r.origin == originDefault {
+			v.Reason = s.reason
+		}
+		out.Settings = append(out.Settings, v)
+		t.row(v.Name, v.Value, v.Origin, v.Reason)
+	}
+	t.row()
+	t.row("DEFAULT", "VALUE", "", "WHY")
+	for _, d := range out.Defaults {
+		t.row(d.Name, d.Value, "built in", d.Reason)
+	}
+	return p.print(out, t)
+}
+
+func oneOf(words ...string) func(string) error {
+	return func(v string) error {
+		if slices.Contains(words, v) {
+			return nil
+		}
+		return fmt.Errorf("%q is not one of %s", v, strings.Join(words, ", "))
+	}
+}
+
+func checkServer(v string) error {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("the server %q is not an address: write http:// or https:// and a host, as in %s", v, defaultServer)
+	}
+	return nil
+}
+
+func checkDatabase(v string) error {
+	switch {
+	case strings.HasPrefix(v, "postgres://"), strings.HasPrefix(v, "postgresql://"):
+		return errors.New("PostgreSQL is not in this version of ringi, it comes in a later one: use sqlite:PATH, which one server can run on")
+	case !strings.HasPrefix(v, "sqlite:") || v == "sqlite:":
+		return fmt.Errorf("the database %q is not one: write sqlite:PATH, as in %s", v, defaultDatabase)
+	}
+	return nil
+}
+
+func checkOutbox(v string) error {
+	if v == outboxStdout || v == outboxOff || strings.HasPrefix(v, outboxFile) && v != outboxFile {
+		return nil
+	}
+	return fmt.Errorf("the outbox %q is not one of stdout, file:PATH, off", v)
+}
