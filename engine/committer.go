@@ -201,7 +201,7 @@ func fold(l store.Loaded, key store.Key) (s *standing, err error) {
 		}
 		snap = l.Snapshot.Seq
 	}
-	var head []byte
+	head := l.Head // stands also when the snapshot is at the end and no row follows
 	for _, row := range l.Rows {
 		head = row.Head
 		events, err := ringi.DecodeEvents(row.First, row.Body)
