@@ -186,13 +186,3 @@ func (c *conn) query(s statement, do func(cells) error, args ...any) (err error)
 		}
 	}
 }
-
-// run executes a text that is not kept: migrations and pragmas.
-func (c *conn) run(text string) error {
-	execer, ok := c.raw.(driver.ExecerContext)
-	if !ok {
-		return errors.New("the driver's connections cannot execute")
-	}
-	_, err := execer.ExecContext(context.Background(), text, nil)
-	return err
-}
