@@ -180,6 +180,9 @@ func (e *Engine) Publish(ctx context.Context, p ringi.Publication) (ringi.Publis
 // Do decides commands and returns when they are durable. If ctx ends before,
 // the results say unavailable, and the commands may still be carried out.
 func (e *Engine) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result {
+	if anyWants(commands) {
+		return e.doWanting(ctx, commands)
+	}
 	return e.door.Do(ctx, commands...)
 }
 
