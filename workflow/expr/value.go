@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/common/types"
+
 	"github.com/ringiflow/ringi/workflow/exact"
 )
 
@@ -267,7 +268,10 @@ func (v *Value) sealed(source []byte) *Value {
 
 // jsonSource is the source as a part of a JSON text.
 func (v *Value) jsonSource() []byte {
-	if v.constant != nil || v.list || v.names != nil {
+	switch {
+	case v.constant != nil: // whose source may be plain text
+		return v.constant
+	case v.list || v.names != nil:
 		return []byte(v.source)
 	}
 	return exact.AppendString(nil, v.source)
