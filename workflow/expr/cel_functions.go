@@ -16,6 +16,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"github.com/cockroachdb/apd/v3"
+
 	"github.com/ringiflow/ringi/workflow/exact"
 )
 

@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
 	"github.com/ringiflow/ringi/workflow/exact"
 )
 

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Env is what an expression may read: the roots of DESIGN section 4. Values
-// are raw JSON, decoded only where an expression asks for them, numbers as
-// exact decimals.
+// Env is what an expression may read: the values of its roots. Documents are
+// raw JSON as exact.Canonical accepts it, read only where an expression asks
+// for them, numbers as exact decimals. An evaluation only reads it.
 type Env struct {
 	Input   json.RawMessage
 	Steps   map[string]StepEnv // only steps that have a record

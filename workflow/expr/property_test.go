@@ -275,3 +275,19 @@ func FuzzCompileText(f *testing.F) {
 		_, _ = v.Text(env)
 	})
 }
+
+// The source of an object is JSON that reads back as what the file had.
+func TestSourceOfConstantsInsideObjects(t *testing.T) {
+	text, typ, problems := expr.CompileText("a \"b\" $${ c", testScope(t))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	id, idType, _ := expr.CompileText("${ input.order_id }", testScope(t))
+	v, _ := expr.Object([]string{"t", "id"}, []*expr.Value{text, id}, []*expr.Type{typ, idType})
+	if want := `{"id":"${ input.order_id }","t":"a \"b\" ${ c"}`; v.Source() != want {
+		t.Errorf("got %s, want %s", v.Source(), want)
+	}
+	if got, err := v.Eval(testEnv()); err != nil || string(got) != `{"id":"o-1","t":"a \"b\" ${ c"}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+}

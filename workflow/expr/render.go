@@ -7,6 +7,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
 	"github.com/ringiflow/ringi/workflow/exact"
 )
 
