@@ -157,6 +157,9 @@ func (c *conn) tell(cl *store.Claimed) error {
 // Beat implements store.Store.
 func (s *Store) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beaten, error) {
 	answers := make([]store.Beaten, len(beats))
+	if len(beats) == 0 {
+		return answers, nil
+	}
 	err := s.transact(ctx, func(t *tx) error {
 		return t.raw(func(c *conn) error {
 			for i := range beats {
@@ -242,6 +245,9 @@ func (s *Store) DueTasks(ctx context.Context, now time.Time, limit int) ([]store
 
 // Settle implements store.Store.
 func (s *Store) Settle(ctx context.Context, settlement store.Settlement) error {
+	if len(settlement.Lapses)+len(settlement.Checks)+len(settlement.Drops) == 0 {
+		return nil
+	}
 	return s.transact(ctx, func(t *tx) error {
 		return t.raw(func(c *conn) error { return c.settle(settlement) })
 	})

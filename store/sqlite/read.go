@@ -26,15 +26,7 @@ func (s *Store) each(ctx context.Context, text string, do func(cells) error, arg
 	if err != nil {
 		return away(err)
 	}
-	return away2(scan(rows, do))
-}
-
-// away2 is away for an error that may be none.
-func away2(err error) error {
-	if err == nil {
-		return nil
-	}
-	return away(err)
+	return away(scan(rows, do))
 }
 
 // reading returns the kept statement of a text.
@@ -92,7 +84,7 @@ func (s *Store) view(ctx context.Context, do func(view) error) (err error) {
 		return away(err)
 	}
 	defer func() { _ = tx.Rollback() }() // it only read
-	return away2(do(view{ctx, s, tx}))
+	return away(do(view{ctx, s, tx}))
 }
 
 func (v view) each(text string, do func(cells) error, args ...any) error {

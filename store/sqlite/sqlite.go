@@ -242,8 +242,11 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) error {
 }
 
 // away makes an error of the database store.ErrUnavailable and leaves our own
-// answers alone.
+// answers alone, no error among them.
 func away(err error) error {
+	if err == nil {
+		return nil
+	}
 	var bad *store.BadWrite
 	if errors.As(err, &bad) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, errCondition) || errors.Is(err, store.ErrNotFound) {
 		return err
