@@ -78,7 +78,10 @@ func auditData(a ringi.Action) []byte {
 		x.Input, x.Repair = nil, nil
 		a = x
 	case ringi.CompleteActivity:
-		x.Output = nil
+		x.Output, x.Want = nil, nil
+		a = x
+	case ringi.FailActivity:
+		x.Want = nil
 		a = x
 	case ringi.ResolveIncident:
 		x.Output, x.Input = nil, nil
