@@ -15,10 +15,12 @@ import (
 
 func TestCommandsThatArriveDuringACommitShareTheNext(t *testing.T) { // W6
 	bubble(t, func(t *testing.T, w *world) {
-		w.tap.before = func([]store.Write) error {
-			<-time.After(10 * time.Millisecond) // the disk
-			return nil
-		}
+		w.tap.set(func() {
+			w.tap.before = func([]store.Write) error {
+				<-time.After(10 * time.Millisecond) // the disk
+				return nil
+			}
+		})
 		var all sync.WaitGroup
 		results := make([]ringi.Result, 50)
 		for i := range results {

@@ -71,13 +71,13 @@ func TestARunSurvivesACrashAtEachCommit(t *testing.T) { // W5, W31, S5
 						go w.eng.Close() // the process is gone: whoever waits for it gives up
 						return fmt.Errorf("killed: %w", store.ErrDoubt)
 					}
-					w.tap.before = func([]store.Write) error { return cut("before") }
-					w.tap.after = func([]store.Write, error) error { return cut("after") }
-					w.conf.Drain = time.Second
 					w.eng.Close()
-					taps := w.tap
-					w.restart()
-					w.tap.before, w.tap.after = taps.before, taps.after
+					w.conf.Drain = time.Second
+					w.restartOn(&tap{
+						Store:  w.mem,
+						before: func([]store.Write) error { return cut("before") },
+						after:  func([]store.Write, error) error { return cut("after") },
+					})
 					run, calls := w.drive(func() bool {
 						is := crashed
 						crashed = false
@@ -133,10 +133,12 @@ func TestASnapshotIsWrittenNowAndThenAndLoadsTheSame(t *testing.T) { // W5, TC-7
 
 func TestADrainingNodeFinishesWhatItTookAndClaimsNothing(t *testing.T) { // TC-23
 	bubble(t, func(t *testing.T, w *world) {
-		w.tap.before = func([]store.Write) error {
-			<-time.After(time.Second)
-			return nil
-		}
+		w.tap.set(func() {
+			w.tap.before = func([]store.Write) error {
+				<-time.After(time.Second)
+				return nil
+			}
+		})
 		answered := make(chan ringi.Result, 1)
 		go func() { answered <- w.do(operator, "", ringi.Start{Definition: "three"}) }()
 		polled := make(chan []ringi.Task, 1)

@@ -116,10 +116,12 @@ func (w *world) crash() {
 	w.eng.Close()
 }
 
-func (w *world) restart() {
+func (w *world) restart() { w.restartOn(&tap{Store: w.mem}) }
+
+func (w *world) restartOn(s *tap) {
 	w.t.Helper()
-	w.tap = &tap{Store: w.mem}
-	w.conf.Store = w.tap
+	w.tap = s
+	w.conf.Store = s
 	w.start()
 }
 
