@@ -114,7 +114,11 @@ func refusal(err error) *Refusal {
 		return r
 	}
 	var e *ringi.Error
-	if !errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e = &ringi.Error{Code: ringi.CodeUnavailable, Message: "the caller stopped waiting", Hint: "send it again"}
+	default:
 		e = &ringi.Error{
 			Code:    ringi.CodeInternal,
 			Message: "the server met a fault of its own",
