@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringiflow/ringi/examples/order"
+)
+
+const (
+	// demoSettle is how long orders may take to end after the last one went in:
+	// a run that is held up by every kill needs about twenty seconds, and feeding
+	// and settling together stay below three minutes.
+	demoSettle = 100 * time.Second
+	// demoProgress is the time between two lines about how far it is.
+	demoProgress = 10 * time.Second
+	// demoLeaseLook is how often the demo asks whether tasks are under lease, once
+	// the moment of a kill has come.
+	demoLeaseLook = 5 * time.Millisecond
+	// demoLeasePatience is how long it waits for one. Orders come in all the
+	// time, so this passes only where nearly all have ended.
+	demoLeasePatience = 10 * time.Second
+
+	// demoCall is how long a call of a service takes on average, as over a real
+	// network. With few orders it is longer, up to demoLongCall, so that there
+	// is work to hit; an attempt may take three seconds.
+	demoCall     = 250 * time.Millisecond
+	demoLongCall = time.Second
+	// demoCalls is about how many calls an order makes.
+	demoCalls = 8
+)
+
+// demoCallOf is how long a call takes on average: long enough for the orders to
+// fill the time that they are given, within limits.
+func demoCallOf(feed demoFeed) time.Duration {
+	return min(max(feed.every/demoCalls, demoCall), demoLongCall)
+}
+
+// A demoConduct feeds the orders and kills the server and the worker meanwhile.
+type demoConduct struct {
+	world *demoWorld
+	feed  demoFeed
+	kills []demoKill
+	story *demoStory
+	now   func() time.Time
+
+	began time.Time
+
+	mu       sync.Mutex
+	fed      int
+	ended    int
+	runs     []order.Run
+	open     map[string]string // orders under way, with what went wrong about them
+	tally    demoTally
+	server   int // kills
+	worker   int
+	inFlight int // tasks under lease at kills
+}
+
+// run returns when every order has ended and every kill was done, or when the
+// time is over, which is not an error: the books will tell.
+func (c *demoConduct) run(ctx context.Context) error {
+	c.began, c.open = c.now(), map[string]string{}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	limited, cancel := context.WithTimeout(ctx, c.feed.span+demoSettle)
+	defer cancel()
+
+	over := make(chan struct{})
+	killed := make(chan error, 1)
+	go func() {
+		err := c.killAll(ctx, over)
+		if err != nil {
+			stop(err) // without its processes no order would ever end
+		}
+		killed <- err
+	}()
+	go c.tellProgress(ctx, over)
+	c.feedAll(limited)
+	close(over)
+	if err := <-killed; err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.tellOpen()
+	return nil
+}
+
+// feedAll starts the orders at their pace and waits until all have ended. The
+// end of the time ends it too. Orders that are repeated stop to come in once the
+// feeding has lasted long enough; others all go in, however late it is.
+func (c *demoConduct) feedAll(ctx context.Context) {
+	var playing sync.WaitGroup
+	defer playing.Wait()
+	room := make(chan struct{}, demoOpen)
+	for i, line := range c.feed.lines {
+		if demoPause(ctx, time.Duration(i)*c.feed.every-c.now().Sub(c.began)) != nil {
+			return
+		}
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		if c.feed.repeats && c.now().Sub(c.began) > c.feed.span {
+			return
+		}
+		c.change(func() { c.fed++; c.open[line.Order.OrderID] = "" })
+		playing.Go(func() {
+			defer func() { <-room }()
+			c.play(ctx, line)
+		})
+	}
+}
+
+func (c *demoConduct) play(ctx context.Context, line order.Line) {
+	run, tally, err := c.world.clerk.play(ctx, line)
+	c.change(func() {
+		if err != nil {
+			c.open[line.Order.OrderID] = err.Error()
+			return
+		}
+		delete(c.open, line.Order.OrderID)
+		c.ended++
+		c.runs = append(c.runs, run)
+		c.tally.add(tally)
+	})
+}
+
+func (c *demoConduct) change(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// killAll kills at the drawn moments, or later where nothing is under lease. Once
+// all orders have ended it does not wait for work any more.
+func (c *demoConduct) killAll(ctx context.Context, over <-chan struct{}) error {
+	for _, k := range c.kills {
+		if err := c.until(ctx, over, k.at); err != nil {
+			return err
+		}
+		if err := demoPause(ctx, demoKillRest); err != nil {
+			return err
+		}
+		leased, err := c.awaitLease(ctx, over)
+		if err != nil {
+			return err
+		}
+		if err := c.kill(ctx, k, leased); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until waits for a moment of the feeding, or its end.
+func (c *demoConduct) until(ctx context.Context, over <-chan struct{}, at time.Duration) error {
+	timer := time.NewTimer(at - demoKillRest - c.now().Sub(c.began))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-over:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// awaitLease waits until tasks are under lease and returns how many.
+func (c *demoConduct) awaitLease(ctx context.Context, over <-chan struct{}) (int, error) {
+	for began := c.now(); ; {
+		n, err := demoInsist(ctx, func() (int, error) { return c.world.leased(ctx) })
+		if err != nil || n > 0 || c.now().Sub(began) > demoLeasePatience {
+			return n, err
+		}
+		select {
+		case <-over:
+			return 0, nil
+		default:
+		}
+		if err := demoPause(ctx, demoLeaseLook); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// kill kills one of the two and starts it again.
+func (c *demoConduct) kill(ctx context.Context, k demoKill, leased int) error {
+	target, count := c.world.worker, &c.worker
+	if k.server {
+		target, count = c.world.server, &c.server
+	}
+	pid := target.pid()
+	if !target.kill() {
+		return fmt.Errorf("%s had ended before it was killed; see %s", target.name, target.log)
+	}
+	died := c.now()
+	if _, err := target.start(ctx); err != nil {
+		return err
+	}
+	back := "started again"
+	if k.server {
+		if err := c.world.ready(ctx); err != nil {
+			return err
+		}
+		back = fmt.Sprintf("it answers again after %.1f s", c.now().Sub(died).Seconds())
+	}
+	var nth, of int
+	c.change(func() { *count++; c.inFlight += leased; nth, of = *count, len(c.kills)/2 })
+	c.story.tell("kill -9 %s %d (%d of %d) with %s under lease; %s", target.name, pid, nth, of, demoCount(leased, "task"), back)
+	return nil
+}
+
+// tellProgress tells now and then how far it is.
+func (c *demoConduct) tellProgress(ctx context.Context, over <-chan struct{}) {
+	ticker := time.NewTicker(demoProgress)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			c.tellCount()
+		case <-over:
+			c.tellCount()
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *demoConduct) tellCount() {
+	c.change(func() { c.story.tell("%s in, %d of them ended", demoCount(c.fed, "order"), c.ended) })
+}
+
+// tellOpen tells of orders that did not end in time.
+func (c *demoConduct) tellOpen() {
+	c.change(func() {
+		for _, id := range slices.Sorted(maps.Keys(c.open)) {
+			c.story.tell("order %s did not end: %s", id, c.open[id])
+		}
+	})
+}
+
+// result is what the demo did; what came of it the books say.
+func (c *demoConduct) result(seed uint64) demoResult {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return demoResult{
+		Seed: seed, ServerKills: c.server, WorkerKills: c.worker, TasksInFlightAtKills: c.inFlight,
+		Redelivered: c.tally.redelivered, LateResults: c.tally.lateResults, Approvals: c.tally.decided,
+	}
+}
+
+// save writes what the check of the books needs beside them.
+func (c *demoConduct) save(dir string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := os.WriteFile(filepath.Join(dir, order.OrdersName), demoFirst(c.feed.file, c.fed), 0o600); err != nil {
+		return fmt.Errorf("keep the orders: %w", err)
+	}
+	return order.SaveRuns(dir, c.runs)
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// demoStopGrace is how long a process may take to end by itself before it
+	// is killed: a drain of calls that take a second, with room for a slow disk.
+	demoStopGrace = 15 * time.Second
+	// demoTail is how much of a log is shown when a process ends by itself.
+	demoTail = 2 << 10
+)
+
+// A demoProcess is a process that the demo started. It can be killed and
+// started again, and does not outlive the demo: the end of its life ends it, and
+// on Linux so does the death of the demo itself. Its methods are for one
+// goroutine; only its end is watched by another.
+type demoProcess struct {
+	life   context.Context // of the demo; a process carries it through its restarts
+	name   string          // as the story calls it
+	binary string          // what it runs, usually this program itself
+	args   []string        // of the binary
+	dir    string          // where it runs
+	log    string          // the file that what it says is added to
+
+	// announces says that the first line of its stdout is for the demo: the
+	// URL on which it can be called.
+	announces bool
+	// died is told when it ended although nobody ended it.
+	died func(error)
+
+	now *demoLife // the incarnation that runs, or the last one
+}
+
+// A demoLife is one incarnation of a process, from its start to its end.
+type demoLife struct {
+	cmd  *exec.Cmd
+	gone chan struct{} // closed once it has ended
+
+	mu    sync.Mutex
+	meant bool // its end was ordered
+}
+
+// start starts the process and does not wait for it to be of use. It returns the
+// line that the process announces, for which it waits until ctx ends, or "" if
+// it announces nothing.
+func (p *demoProcess) start(ctx context.Context) (line string, err error) {
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("open the log of %s: %w", p.name, err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }() // the child has its own copy
+	cmd := exec.CommandContext(p.life, p.binary, p.args...)
+	cmd.Dir, cmd.Env = p.dir, demoEnvironment(os.Environ())
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = demoAttributes()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = demoStopGrace
+	var announced *os.File
+	if p.announces {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return "", fmt.Errorf("make a pipe for %s: %w", p.name, err)
+		}
+		defer func() { _ = write.Close() }() // the child's copy is what counts
+		cmd.Stdout, announced = write, read
+	}
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("start %s: %w", p.name, err)
+	}
+	now := &demoLife{cmd: cmd, gone: make(chan struct{})}
+	p.now = now
+	go p.watch(now)
+	if announced == nil {
+		return "", nil
+	}
+	return p.announcement(ctx, now, announced)
+}
+
+// watch waits for the end of an incarnation and tells of one that nobody meant.
+func (p *demoProcess) watch(now *demoLife) {
+	err := now.cmd.Wait()
+	close(now.gone)
+	if now.ordered() || p.life.Err() != nil || p.died == nil {
+		return
+	}
+	how := "ended by itself"
+	if err != nil {
+		how += ": " + err.Error()
+	}
+	p.died(fmt.Errorf("%s %s; the end of its log %s:\n%s", p.name, how, p.log, demoLogTail(p.log)))
+}
+
+// announcement reads the first line that the child writes to its stdout.
+func (p *demoProcess) announcement(ctx context.Context, now *demoLife, from *os.File) (string, error) {
+	type heard struct {
+		line string
+		err  error
+	}
+	first := make(chan heard, 1)
+	go func() {
+		line, err := bufio.NewReader(from).ReadString('\n')
+		first <- heard{strings.TrimSpace(line), err}
+		_ = from.Close() // nothing more is expected
+	}()
+	select {
+	case h := <-first:
+		if h.err != nil {
+			return "", fmt.Errorf("%s did not say where it can be called: %w; see %s", p.name, h.err, p.log)
+		}
+		return h.line, nil
+	case <-now.gone:
+		return "", fmt.Errorf("%s ended before it could be called; the end of its log %s:\n%s", p.name, p.log, demoLogTail(p.log))
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// pid returns the number of the running incarnation.
+func (p *demoProcess) pid() int { return p.now.cmd.Process.Pid }
+
+// running tells whether the incarnation has not ended yet.
+func (p *demoProcess) running() bool {
+	if p.now == nil {
+		return false
+	}
+	select {
+	case <-p.now.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the process at once with SIGKILL and waits until it is gone. It
+// reports false if the process had ended before, so that this was no kill.
+func (p *demoProcess) kill() bool {
+	if !p.running() {
+		return false
+	}
+	p.now.order()
+	hit := p.now.cmd.Process.Kill() == nil
+	<-p.now.gone
+	return hit
+}
+
+// stop asks the process to end, waits, and kills it when it takes longer than
+// demoStopGrace, which is an error.
+func (p *demoProcess) stop() error {
+	if !p.running() {
+		return nil
+	}
+	p.now.order()
+	if err := p.now.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.kill() // a system without this signal, or it ended just now
+		return nil
+	}
+	late := time.NewTimer(demoStopGrace)
+	defer late.Stop()
+	select {
+	case <-p.now.gone:
+		return nil
+	case <-late.C:
+		p.kill()
+		return fmt.Errorf("%s did not end within %s and was killed; see %s", p.name, demoStopGrace, p.log)
+	}
+}
+
+func (l *demoLife) order() {
+	l.mu.Lock()
+	l.meant = true
+	l.mu.Unlock()
+}
+
+func (l *demoLife) ordered() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.meant
+}
+
+// demoEnvironment leaves the settings of ringi out: whoever runs the demo may
+// have some for a server of their own, which this is not.
+func demoEnvironment(all []string) []string {
+	var kept []string
+	for _, setting := range all {
+		if !strings.HasPrefix(setting, "RINGI_") {
+			kept = append(kept, setting)
+		}
+	}
+	return kept
+}
+
+// demoLogTail returns the last lines of a log.
+func demoLogTail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	if cut := len(data) - demoTail; cut > 0 {
+		data = data[cut:]
+		if end := bytes.IndexByte(data, '\n'); end >= 0 {
+			data = data[end+1:]
+		}
+	}
+	return strings.TrimRight(string(data), "\n")
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+)
+
+// demoMismatchesTold is how many rows that are wrong are told one by one.
+const demoMismatchesTold = 20
+
+// replay folds the log of every run again, as ringi replay --all does, and
+// returns how many rows are not what their log says. The server has ended.
+func (w *demoWorld) replay(ctx context.Context, story *demoStory) (*int, error) {
+	var out, said bytes.Buffer
+	cmd := exec.CommandContext(ctx, w.binary, "replay", "--all", "--json", "--database", w.database())
+	cmd.Dir, cmd.Env = w.inner, demoEnvironment(cmd.Environ())
+	cmd.Stdout, cmd.Stderr = &out, &said
+	ended := cmd.Run() // with mismatches it exits 1, and prints them all the same
+	var replayed struct {
+		Runs       int   `json:"runs"`
+		Events     int64 `json:"events"`
+		Mismatches []struct {
+			Run  string `json:"run"`
+			What string `json:"what"`
+			Seq  int64  `json:"seq"`
+		} `json:"mismatches"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &replayed); err != nil {
+		return nil, fmt.Errorf("ringi replay --all did not tell what it found: %w; it ended with %v and said: %s", err, ended, said.Bytes())
+	}
+	n := len(replayed.Mismatches)
+	story.tell("replayed the logs of %d runs with %d events: %s beside them that is not what they add up to", replayed.Runs, replayed.Events, demoCount(n, "row"))
+	for _, m := range replayed.Mismatches[:min(n, demoMismatchesTold)] {
+		story.tell("  run %s: %s at event %d", m.Run, m.What, m.Seq)
+	}
+	return &n, nil
+}
