@@ -29,20 +29,20 @@ type output struct {
 	out, err string
 }
 
-// place is a working directory with an environment, where commands are called.
-type place struct {
+// desk is a working directory with an environment, where commands are called.
+type desk struct {
 	t   *testing.T
 	dir string
 	env map[string]string
 }
 
-func newPlace(t *testing.T) *place {
+func newDesk(t *testing.T) *desk {
 	t.Helper()
-	return &place{t: t, dir: t.TempDir(), env: map[string]string{}}
+	return &desk{t: t, dir: t.TempDir(), env: map[string]string{}}
 }
 
 // write writes a file of the place.
-func (w *place) write(name, text string) {
+func (w *desk) write(name, text string) {
 	w.t.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
@@ -50,18 +50,18 @@ func (w *place) write(name, text string) {
 }
 
 // program is a call that is not under way yet.
-func (w *place) program(args ...string) *Program {
+func (w *desk) program(args ...string) *Program {
 	return &Program{Args: args, Dir: w.dir, Env: func(name string) string { return w.env[name] }}
 }
 
 // run calls the program and waits for its end.
-func (w *place) run(args ...string) output {
+func (w *desk) run(args ...string) output {
 	w.t.Helper()
 	return w.runWith("", args...)
 }
 
 // runWith is run with text on standard input.
-func (w *place) runWith(stdin string, args ...string) output {
+func (w *desk) runWith(stdin string, args ...string) output {
 	w.t.Helper()
 	var out, err bytes.Buffer
 	p := w.program(args...)
@@ -71,14 +71,14 @@ func (w *place) runWith(stdin string, args ...string) output {
 }
 
 // ok calls the program, which must exit with 0, and decodes the JSON it printed.
-func (w *place) ok(into any, args ...string) {
+func (w *desk) ok(into any, args ...string) {
 	w.t.Helper()
 	w.exits(exitOK, into, args...)
 }
 
 // exits calls the program, which must exit with code, and decodes the one
 // object that it printed.
-func (w *place) exits(code int, into any, args ...string) {
+func (w *desk) exits(code int, into any, args ...string) {
 	w.t.Helper()
 	got := w.run(append(args, "--json")...)
 	if got.code != code {
@@ -127,7 +127,7 @@ func (s *safeBuffer) String() string {
 
 // start starts a server of the place on a free port, and makes it the one that
 // the place's commands speak to.
-func (w *place) start(args ...string) *running {
+func (w *desk) start(args ...string) *running {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{t: w.t, stop: stop, out: &safeBuffer{}, err: &safeBuffer{}, done: make(chan int, 1)}
@@ -178,7 +178,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 func TestCallsThatCannotWorkExitWith2(t *testing.T) {
-	w := newPlace(t)
+	w := newDesk(t)
 	w.write("bad.json", "{\n  \"a\": nope}\n")
 	for _, args := range [][]string{
 		{"nonsense"},
@@ -226,7 +226,7 @@ func TestCallsThatCannotWorkExitWith2(t *testing.T) {
 }
 
 func TestAnErrorSaysWhatToDoNext(t *testing.T) {
-	w := newPlace(t)
+	w := newDesk(t)
 	w.write("bad.json", "{\n  \"a\": nope}\n")
 	for _, c := range []struct{ args, want string }{
 		{"nonsense", `unknown command "nonsense"`},
@@ -242,7 +242,7 @@ func TestAnErrorSaysWhatToDoNext(t *testing.T) {
 }
 
 func TestAServerThatCannotBeReachedIsExit10(t *testing.T) {
-	w := newPlace(t)
+	w := newDesk(t)
 	w.env["RINGI_SERVER"] = "http://127.0.0.1:1"
 	for _, args := range []string{"runs", "approvals", "incidents", "send paid", "show 01a22ccb-9bd7-76c4-83b7-b3a944c13ad1", "start hello"} {
 		if got := w.run(strings.Fields(args)...); got.code != exitUnreachable || got.out != "" {
@@ -263,7 +263,7 @@ func TestAServerThatCannotBeReachedIsExit10(t *testing.T) {
 }
 
 func TestHelpVersionAndCompletionAreData(t *testing.T) {
-	w := newPlace(t)
+	w := newDesk(t)
 	for args, want := range map[string]string{
 		"":                "Usage:",
 		"help":            "ringi dev",
@@ -285,7 +285,7 @@ func TestHelpVersionAndCompletionAreData(t *testing.T) {
 }
 
 func TestEveryCommandOfTheSurfaceIsThere(t *testing.T) {
-	w := newPlace(t)
+	w := newDesk(t)
 	help := w.run("help").out
 	for _, name := range strings.Fields("serve dev demo check publish start send runs show history cancel pause resume terminate " +
 		"incidents resolve approvals approve reject replay keys explain version completion") {
@@ -296,7 +296,7 @@ func TestEveryCommandOfTheSurfaceIsThere(t *testing.T) {
 }
 
 func TestASignalEndsACommandWith130(t *testing.T) {
-	w := newPlace(t)
+	w := newDesk(t)
 	signals := make(chan os.Signal, 1)
 	p := w.program("start", "hello", "--input", "-")
 	block := make(chan struct{})

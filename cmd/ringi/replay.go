@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,26 +56,53 @@ func (p *Program) replay(ctx context.Context, args []string) (err error) {
 		}
 		return p.printReplayed(out)
 	}
+	runs, err := everyRun(ctx, db)
+	if err != nil {
+		return err
+	}
 	told := p.Now()
+	for i, run := range runs {
+		one, err := engine.Replay(ctx, db, db, engine.ReplayQuery{Run: run})
+		switch {
+		case ringi.ErrorCode(err) == ringi.CodeNotFound: // a list row without any event
+			one = engine.Replayed{Runs: 1, Mismatches: []engine.Mismatch{{Run: run, What: "log"}}}
+		case err != nil:
+			return fmt.Errorf("replay run %s: %w", run, err)
+		}
+		out.Runs, out.Events, out.Mismatches = out.Runs+one.Runs, out.Events+one.Events, append(out.Mismatches, one.Mismatches...)
+		if now := p.Now(); p.Terminal.Err && now.Sub(told) >= progressEvery {
+			told = now
+			p.say("%d of %d runs, %d events, %d mismatches so far", i+1, len(runs), out.Events, len(out.Mismatches))
+		}
+	}
+	return p.printReplayed(out)
+}
+
+// everyRun lists the runs that have a log or a list row: should one of the two
+// be missing, the other still tells of the run.
+func everyRun(ctx context.Context, db *sqlite.Store) ([]ringi.RunID, error) {
+	var runs []ringi.RunID
+	for after := ringi.RunID(""); ; after = runs[len(runs)-1] {
+		page, err := db.LoggedRuns(ctx, ringi.DefaultTenant, after, largestPage)
+		if err != nil {
+			return nil, err
+		}
+		if runs = append(runs, page...); len(page) < largestPage {
+			break
+		}
+	}
 	q := ringi.RunQuery{Tenant: ringi.DefaultTenant, Limit: largestPage}
 	for {
 		rows, next, err := db.Runs(ctx, q)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, row := range rows {
-			one, err := engine.Replay(ctx, db, db, engine.ReplayQuery{Tenant: row.Key.Tenant, Run: row.Key.Run})
-			if err != nil {
-				return fmt.Errorf("replay run %s: %w", row.Key.Run, err)
-			}
-			out.Runs, out.Events, out.Mismatches = out.Runs+one.Runs, out.Events+one.Events, append(out.Mismatches, one.Mismatches...)
-			if now := p.Now(); p.Terminal.Err && now.Sub(told) >= progressEvery {
-				told = now
-				p.say("%d runs, %d events, %d mismatches so far", out.Runs, out.Events, len(out.Mismatches))
-			}
+			runs = append(runs, row.Key.Run)
 		}
 		if q.After = next; next == "" {
-			return p.printReplayed(out)
+			slices.Sort(runs)
+			return slices.Compact(runs), nil
 		}
 	}
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ringiflow/ringi/workflow"
+)
+
+const wrongDefinition = `ringi: v1
+name: order
+steps:
+  - id: greet
+    actvity: mail.text
+    effect: pure
+  - id: greet
+    set: { a: 1 }
+`
+
+func TestCheckNamesLineColumnAndRule(t *testing.T) {
+	w := newDesk(t)
+	w.write("order.yaml", wrongDefinition)
+	var got struct {
+		Problems []struct {
+			File       string `json:"file"`
+			Line       int    `json:"line"`
+			Column     int    `json:"column"`
+			ID         string `json:"id"`
+			Severity   string `json:"severity"`
+			Message    string `json:"message"`
+			Suggestion string `json:"suggestion"`
+		} `json:"problems"`
+		Errors   int `json:"errors"`
+		Warnings int `json:"warnings"`
+	}
+	w.exits(exitProblems, &got, "check", "order.yaml")
+	if got.Errors == 0 || got.Errors+got.Warnings != len(got.Problems) {
+		t.Errorf("counts %d errors and %d warnings in %d problems", got.Errors, got.Warnings, len(got.Problems))
+	}
+	first := got.Problems[0]
+	if first.File != "order.yaml" || first.Line != 5 || first.Column != 5 || first.ID != "RG0001" || first.Severity != "error" || first.Suggestion == "" {
+		t.Errorf("the first problem is %+v", first)
+	}
+}
+
+func TestCheckShowsTheLineWithAMark(t *testing.T) {
+	w := newDesk(t)
+	w.write("order.yaml", wrongDefinition)
+	got := w.run("check", "order.yaml")
+	want := "   5 |     actvity: mail.text\n     |     ^\n"
+	if got.code != exitProblems || !strings.Contains(got.out, "order.yaml:5:5: error RG0001: ") || !strings.Contains(got.out, want) || !strings.Contains(got.out, "ringi explain ID") {
+		t.Errorf("exits with %d and prints\n%s", got.code, got.out)
+	}
+}
+
+func TestCheckAcceptsWhatIsRight(t *testing.T) {
+	w := newDesk(t)
+	w.write("hello.yaml", helloDefinition)
+	if got := w.run("check", "hello.yaml"); got.code != exitOK || got.out != "hello.yaml: no problems\n" {
+		t.Errorf("%+v", got)
+	}
+	if got := w.runWith(helloDefinition, "check", "-"); got.code != exitOK {
+		t.Errorf("from standard input: %+v", got)
+	}
+	if got := w.run("check", "hello.yaml", "missing.yaml"); got.code != exitNotFound || got.out != "" {
+		t.Errorf("a missing file: %+v", got)
+	}
+}
+
+func TestAFindingIsShownAndAccepted(t *testing.T) {
+	w := newDesk(t)
+	w.write("loose.yaml", "ringi: v1\nname: loose\nsteps:\n  - id: call\n    activity: shop.call\n")
+	var got checked
+	w.ok(&got, "check", "loose.yaml")
+	if got.Errors != 0 || got.Warnings == 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestExplainShowsWrongAndRight(t *testing.T) {
+	w := newDesk(t)
+	got := w.run("explain", "rg0001")
+	if got.code != exitOK || !strings.Contains(got.out, "wrong:") || !strings.Contains(got.out, "right:") || !strings.Contains(got.out, "actvity") {
+		t.Errorf("%+v", got)
+	}
+	var rule workflow.Rule
+	w.ok(&rule, "explain", "RG0001")
+	if rule.ID != "RG0001" || rule.Wrong == "" || rule.Right == "" {
+		t.Errorf("%+v", rule)
+	}
+	if got := w.run("explain", "RG9999"); got.code != exitNotFound {
+		t.Errorf("an unknown rule: %+v", got)
+	}
+	if got := w.run("explain"); got.code != exitOK || strings.Count(got.out, "\n") < len(workflow.Rules()) {
+		t.Errorf("the list: %+v", got)
+	}
+}
+
+// W2: publishing the same again changes nothing, and nothing is published when
+// one of the files is wrong.
+func TestPublishIsAllOrNothing(t *testing.T) {
+	w := newDesk(t)
+	w.start("serve")
+	w.write("hello.yaml", helloDefinition)
+	w.write("wrong.yaml", wrongDefinition)
+	var got published
+	w.exits(exitProblems, &got, "publish", "hello.yaml", "wrong.yaml")
+	if len(got.Published) != 0 || got.Errors == 0 {
+		t.Errorf("with a wrong file: %+v", got)
+	}
+	w.ok(&got, "publish", "hello.yaml")
+	if len(got.Published) != 1 || got.Published[0].Name != "hello" || got.Published[0].Version != 1 || !got.Published[0].Created || len(got.Published[0].Digest) != 64 {
+		t.Errorf("the first time: %+v", got.Published)
+	}
+	w.ok(&got, "publish", "hello.yaml")
+	if got.Published[0].Version != 1 || got.Published[0].Created {
+		t.Errorf("the same again: %+v", got.Published)
+	}
+	w.write("hello.yaml", strings.Replace(helloDefinition, "hello to", "welcome", 1))
+	w.ok(&got, "publish", "hello.yaml")
+	if got.Published[0].Version != 2 || !got.Published[0].Created {
+		t.Errorf("changed: %+v", got.Published)
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"database/sql"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ringiflow/ringi/engine"
+)
+
+const everythingDefinition = `ringi: v1
+name: everything
+deadline: { after: 30d, then: compensate }
+steps:
+  - id: all
+    parallel:
+      branches:
+        ask:
+          - id: ask
+            approval: { title: "May I?", subject: { a: 1 }, consequence: "It happens.", ask: [ { name: Finance, from: ["group:finance"], quorum: 1 } ] }
+        call:
+          - id: call
+            activity: shop.call
+            effect: pure
+        wait:
+          - id: paid
+            wait: { event: order.paid, key: "A" }
+        share:
+          - id: divide
+            set: { each: "${ 1 / (size(run.key) - 1) }" }
+`
+
+// alter changes a database by hand, as nobody should.
+func alter(t *testing.T, w *desk, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, "ringi.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	res, err := db.ExecContext(t.Context(), statement)
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		t.Fatalf("%s changes nothing: %v", statement, err)
+	}
+}
+
+// W8: replay is clean beside a running server, and finds what was edited by
+// hand, each by name.
+func TestReplayFindsWhatWasChangedByHand(t *testing.T) {
+	w := newDesk(t)
+	r := w.start("serve")
+	if got := w.runWith(everythingDefinition, "publish", "-"); got.code != exitOK {
+		t.Fatalf("publish: %+v", got)
+	}
+	run := w.begin("everything", "--key", "K")
+	var got engine.Replayed
+	w.ok(&got, "replay", "--all")
+	if got.Runs != 1 || got.Events == 0 || got.Mismatches == nil || len(got.Mismatches) != 0 {
+		t.Fatalf("untouched: %+v", got)
+	}
+	w.ok(&got, "replay", string(run.Run)[idLength-8:])
+	w.exits(exitNotFound, nil, "replay", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1")
+	r.end()
+	for _, c := range []struct{ what, statement string }{
+		{"list", "update run set title = 'another'"},
+		{"task", "update task set queue = 'another'"},
+		{"timer", "update timer set fire_at = fire_at + 1000000"},
+		{"wait", "update wait set key = 'B'"},
+		{"approval", "delete from approval"},
+		{"incident", "delete from incident"},
+		{"snapshot", "insert into snapshot (tenant, run, seq, format, body) select tenant, id, 1, 1, x'7b7d' from run"},
+		{"chain", "update log set head = x'00'"},
+		{"list", "delete from run"},
+	} {
+		alter(t, w, c.statement)
+		w.exits(exitFailed, &got, "replay", "--all")
+		if !slices.ContainsFunc(got.Mismatches, func(m engine.Mismatch) bool { return m.What == c.what && m.Run == run.Run }) {
+			t.Errorf("after %q replay does not name %s: %+v", c.statement, c.what, got.Mismatches)
+		}
+	}
+	if said := w.run("replay", "--all"); said.code != exitFailed || !strings.Contains(said.out, "chain") || !strings.Contains(said.err, "does not follow") {
+		t.Errorf("%+v", said)
+	}
+}
+
+func TestReplayNeedsADatabaseThatIsThere(t *testing.T) {
+	w := newDesk(t)
+	if got := w.run("replay", "--all"); got.code != exitNotFound || !strings.Contains(got.err, "ringi.db") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringiflow/ringi"
+)
+
+// Definitions that need no worker.
+const (
+	helloDefinition = `ringi: v1
+name: hello
+input: { type: object, required: [who], properties: { who: { type: string } } }
+title: "Hello ${ input.who }"
+steps:
+  - id: greet
+    set: { text: "hello to ${ input.who }" }
+output: { text: "${ vars.text }" }
+`
+	failDefinition = `ringi: v1
+name: broken
+steps:
+  - id: stop
+    fail: { code: out_of_luck, message: "it was not to be" }
+`
+	paidDefinition = `ringi: v1
+name: paid
+input: { type: object, required: [order], properties: { order: { type: string } } }
+steps:
+  - id: paid
+    wait: { event: order.paid, key: "${ input.order }" }
+output: { got: "${ steps.paid.output }" }
+`
+	shareDefinition = `ringi: v1
+name: share
+input: { type: object, required: [of, among], properties: { of: { type: number }, among: { type: number } } }
+steps:
+  - id: divide
+    set: { each: "${ input.of / input.among }" }
+`
+	callDefinition = `ringi: v1
+name: call
+steps:
+  - id: call
+    activity: shop.call
+    effect: pure
+`
+)
+
+// served is a desk with a server on which the definitions are published.
+func served(t *testing.T, definitions ...string) *desk {
+	t.Helper()
+	w := newDesk(t)
+	w.start("serve")
+	for _, d := range definitions {
+		if got := w.runWith(d, "publish", "-"); got.code != exitOK {
+			t.Fatalf("publish: %+v", got)
+		}
+	}
+	return w
+}
+
+// begin starts a run and returns it.
+func (w *desk) begin(args ...string) startedRun {
+	w.t.Helper()
+	var run startedRun
+	w.ok(&run, append([]string{"start"}, args...)...)
+	return run
+}
+
+// show reads a run.
+func (w *desk) show(run ringi.RunID) runState {
+	w.t.Helper()
+	var s runState
+	w.ok(&s, "show", string(run))
+	return s
+}
+
+func TestStartAndShowPrintTheirShapes(t *testing.T) {
+	w := served(t, helloDefinition)
+	run := w.begin("hello", "-i", "who=you")
+	if len(run.Run) != idLength || !run.Created || run.Version != 1 || run.Status != ringi.Completed {
+		t.Errorf("start is %+v", run)
+	}
+	s := w.show(run.Run)
+	if s.Run != run.Run || s.Status != ringi.Completed || s.WaitingFor != "" || len(s.EffectsLeft) != 0 ||
+		!slices.Equal(s.Steps, []stepState{{"greet", "succeeded", 0}}) {
+		t.Errorf("show is %+v", s)
+	}
+	raw := w.run("show", string(run.Run), "--json").out
+	for _, member := range []string{`"waitingFor":""`, `"effectsLeft":[]`, `"outcome":"succeeded"`, `"attempts":0`} {
+		if !strings.Contains(raw, member) {
+			t.Errorf("show --json has no %s: %s", member, raw)
+		}
+	}
+	if table := w.run("show", string(run.Run)).out; !strings.Contains(table, "Hello you") || !strings.Contains(table, `{"text":"hello to you"}`) {
+		t.Errorf("show is %s", table)
+	}
+}
+
+// TC-26: one key, one run.
+func TestAKeyHasOneRun(t *testing.T) {
+	w := served(t, helloDefinition)
+	first := w.begin("hello", "-i", "who=you", "--key", "K-1")
+	again := w.begin("hello", "--input", `{"who": "you"}`, "--key", "K-1")
+	if again.Created || again.Run != first.Run {
+		t.Errorf("a repeat is %+v after %+v", again, first)
+	}
+	w.exits(exitConflict, nil, "start", "hello", "-i", "who=me", "--key", "K-1")
+	w.exits(exitFailed, nil, "start", "hello", "-i", "who=1")
+	w.exits(exitNotFound, nil, "start", "nobody")
+	w.exits(exitNotFound, nil, "start", "hello", "-i", "who=me", "--version", "7")
+}
+
+func TestAnAwaitedRunThatFailedExitsWith5(t *testing.T) {
+	w := served(t, helloDefinition, failDefinition)
+	var run startedRun
+	w.exits(exitNotCompleted, &run, "start", "broken", "--wait")
+	if run.Status != ringi.Failed {
+		t.Errorf("the awaited run is %+v", run)
+	}
+	w.ok(&run, "start", "hello", "-i", "who=you", "--wait", "--timeout", "1m")
+	if run.Status != ringi.Completed {
+		t.Errorf("the awaited run is %+v", run)
+	}
+	if got := w.run("start", "broken", "--wait"); !strings.Contains(got.err, "out_of_luck") {
+		t.Errorf("says %q", got.err)
+	}
+}
+
+func TestAWaitThatTakesTooLongExitsWith8(t *testing.T) {
+	w := served(t, paidDefinition)
+	var run startedRun
+	w.exits(exitWaited, &run, "start", "paid", "-i", "order=A", "--wait", "--timeout", "50ms")
+	if run.Status != ringi.Waiting {
+		t.Errorf("the awaited run is %+v", run)
+	}
+	if got := w.run("start", "paid", "-i", "order=B", "--wait", "--timeout", "50ms"); !strings.Contains(got.err, "waiting for event") {
+		t.Errorf("says %q", got.err)
+	}
+}
+
+// TC-46, TC-47: an event finds its wait, once.
+func TestAnEventCompletesTheRunThatWaits(t *testing.T) {
+	w := served(t, paidDefinition)
+	run := w.begin("paid", "-i", "order=A")
+	if s := w.show(run.Run); s.Status != ringi.Waiting || s.WaitingFor != "event" {
+		t.Errorf("before: %+v", s)
+	}
+	w.write("data.json", `{"amount": 0.10}`)
+	var sent struct {
+		ID      string              `json:"id"`
+		Outcome ringi.AnswerOutcome `json:"outcome"`
+	}
+	w.ok(&sent, "send", "order.paid", "--key", "A", "--data", "@data.json", "--id", "E-1")
+	if sent.ID != "E-1" || sent.Outcome != ringi.Accepted {
+		t.Errorf("sent %+v", sent)
+	}
+	w.ok(&sent, "send", "order.paid", "--key", "A", "--data", "@data.json", "--id", "E-1")
+	if sent.Outcome != ringi.Repeated {
+		t.Errorf("sent again: %+v", sent)
+	}
+	eventually(t, "the end of the run", func() bool { return w.show(run.Run).Status == ringi.Completed })
+	if table := w.run("show", string(run.Run)).out; !strings.Contains(table, "0.1") {
+		t.Errorf("the output is %s", table)
+	}
+}
+
+func TestWatchPrintsOneObjectPerLine(t *testing.T) {
+	w := served(t, paidDefinition)
+	watched := make(chan output, 1)
+	go func() {
+		watched <- w.run("start", "paid", "-i", "order=A", "--key", "K", "--watch", "--json", "--timeout", patience.String())
+	}()
+	eventually(t, "the run", func() bool {
+		return strings.Contains(w.run("show", "K").out, "waiting")
+	})
+	w.ok(nil, "send", "order.paid", "--key", "A")
+	got := <-watched
+	if got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	var statuses []string
+	for _, line := range lines {
+		var s struct {
+			Run    string `json:"run"`
+			Status string `json:"status"`
+		}
+		if err := json.Unmarshal([]byte(line), &s); err != nil || s.Run == "" {
+			t.Errorf("line %q: %v", line, err)
+		}
+		statuses = append(statuses, s.Status)
+	}
+	if len(lines) < 3 || statuses[len(statuses)-1] != "completed" {
+		t.Errorf("the statuses are %v", statuses)
+	}
+}
+
+func TestHistoryIsOneObjectAndItsWatchOneLinePerEvent(t *testing.T) {
+	w := served(t, helloDefinition)
+	run := w.begin("hello", "-i", "who=you")
+	var h struct {
+		Run    ringi.RunID          `json:"run"`
+		Events []ringi.HistoryEvent `json:"events"`
+	}
+	w.ok(&h, "history", string(run.Run))
+	if len(h.Events) < 2 || h.Events[0].Kind != "RunStarted" || h.Events[0].Seq != 1 {
+		t.Errorf("history is %+v", h)
+	}
+	got := w.run("history", string(run.Run), "--watch", "--json")
+	if lines := strings.Count(got.out, "\n"); got.code != exitOK || lines != len(h.Events) {
+		t.Errorf("the watch has %d lines for %d events: %+v", lines, len(h.Events), got)
+	}
+	w.ok(&h, "history", string(run.Run), "--after", "1")
+	if h.Events[len(h.Events)-1].Kind == "RunStarted" {
+		t.Errorf("after 1: %+v", h.Events)
+	}
+}
+
+func TestRunsAreListedAndFiltered(t *testing.T) {
+	w := served(t, helloDefinition, paidDefinition)
+	for _, who := range []string{"a", "b", "c"} {
+		w.begin("hello", "-i", "who="+who, "--key", who)
+	}
+	w.begin("paid", "-i", "order=A")
+	var list struct {
+		Runs []ringi.RunSummary `json:"runs"`
+		Next string             `json:"next"`
+	}
+	for args, want := range map[string]int{
+		"runs": 4, "runs --status completed": 3, "runs --status waiting,completed": 4, "runs --definition paid": 1, "runs --key b": 1, "runs --limit 2": 2, "runs --status paused": 0,
+	} {
+		w.ok(&list, strings.Fields(args)...)
+		if len(list.Runs) != want {
+			t.Errorf("ringi %s lists %d runs, want %d", args, len(list.Runs), want)
+		}
+	}
+	w.ok(&list, "runs", "--limit", "3")
+	w.ok(&list, "runs", "--limit", "3", "--after", list.Next)
+	if len(list.Runs) != 1 || list.Runs[0].Key != "a" {
+		t.Errorf("the second page is %+v", list.Runs)
+	}
+}
+
+func TestARunIsNamedByAUniquePartOfItsIDOrByItsKey(t *testing.T) {
+	w := served(t, helloDefinition)
+	a, b := w.begin("hello", "-i", "who=a", "--key", "K-a"), w.begin("hello", "-i", "who=b")
+	id := string(a.Run)
+	for _, name := range []string{id, strings.ToUpper(id), id[len(id)-10:], "K-a"} {
+		var s runState
+		w.ok(&s, "show", name)
+		if s.Run != a.Run {
+			t.Errorf("%s shows %s", name, s.Run)
+		}
+	}
+	common := 0
+	for a.Run[common] == b.Run[common] {
+		common++
+	}
+	if got := w.run("show", id[:common]); got.code != exitNotFound || !strings.Contains(got.err, "more than one") {
+		t.Errorf("an ambiguous id: %+v", got)
+	}
+	for _, name := range []string{"ffffffff", "K-b", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1", "x"} {
+		if got := w.run("show", name); got.code != exitNotFound {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A wait survives a server that is away, and a run survives its server.
+func TestAWaitOutlivesARestartOfTheServer(t *testing.T) {
+	w := newDesk(t)
+	first := w.start("serve")
+	if got := w.runWith(paidDefinition, "publish", "-"); got.code != exitOK {
+		t.Fatalf("publish: %+v", got)
+	}
+	run := w.begin("paid", "-i", "order=A")
+	if code := first.end(); code != exitOK {
+		t.Fatalf("the drained server exits with %d", code)
+	}
+	w.start("serve")
+	if s := w.show(run.Run); s.Status != ringi.Waiting {
+		t.Errorf("after the restart: %+v", s)
+	}
+	w.ok(nil, "send", "order.paid", "--key", "A")
+	eventually(t, "the end of the run", func() bool { return w.show(run.Run).Status == ringi.Completed })
+}
+
+func TestARunWithoutWorkerSaysSo(t *testing.T) {
+	w := served(t, callDefinition)
+	run := w.begin("call")
+	if s := w.show(run.Run); s.Status != ringi.Running || s.WaitingFor != "worker" || s.Steps[0].Outcome != "open" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestMembersAreTakenAsJSONWhereTheyAre(t *testing.T) {
+	got, err := withMembers(json.RawMessage(`{"a":9007199254740993,"b":1}`), []string{"b=0.10", "c=text", "d=\"2\"", "e=", "f={\"x\":[1]}", "g=a=b"})
+	want := `{"a":9007199254740993,"b":0.10,"c":"text","d":"2","e":"","f":{"x":[1]},"g":"a=b"}`
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+func TestSpansAreInTheirLargestUnit(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Second: "90s", 72 * time.Hour: "72h", 250 * time.Millisecond: "250ms", 15 * time.Minute: "15m"} {
+		if got := span(d); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
+		}
+	}
+}
