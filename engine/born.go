@@ -50,10 +50,12 @@ func (d *dispatcher) reserve(r *reservation, g *group, w *store.Write) {
 // reservePoll takes the poll that has waited longest, or else fills up one
 // that the batch has already: a burst spreads over workers first.
 func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi.TaskRow) *reserved {
+	now := d.clock.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	fits := func(l *line) bool {
-		return l.tenant == tenant && l.queue == row.Queue && l.empty && l.takes(row.Activity)
+		return l.tenant == tenant && l.queue == row.Queue && l.takes(row.Activity) &&
+			l.empty && (l.soon.IsZero() || l.soon.After(now))
 	}
 	var first *poll
 	for _, l := range d.lines {

@@ -436,9 +436,6 @@ func nextLost(cmd ringi.Command, l store.LostWrite) *ringi.Lost {
 // exists: if this node dies before, the worker reports again.
 func (c *committer) repair(ctx context.Context, g *group, v verdict) {
 	start := *v.repair
-	if start.Key == "" {
-		start.Key = "repair/" + string(g.key.Run) + "/" + start.Repair.Step
-	}
 	def, err := c.catalog.pinned(ctx, g.after)
 	if err == nil {
 		cmd := ringi.Command{Tenant: g.key.Tenant, Actor: ringi.Engine(), Do: start}

@@ -52,9 +52,21 @@ type line struct {
 	polls   []*poll // waiting, first come first served
 	empty   bool    // the last claim found nothing more, and nothing was made ready since
 	gen     uint64  // grows whenever something was made ready
-	checkAt time.Time
+	checkAt time.Time // when it is claimed for whatever is known
+	soon    time.Time // when the next retry or give-back becomes ready; zero: none is known
 	used    time.Time
 }
+
+// next is when the line is claimed for at the latest.
+func (l *line) next() time.Time {
+	if !l.soon.IsZero() && l.soon.Before(l.checkAt) {
+		return l.soon
+	}
+	return l.checkAt
+}
+
+// mayHold reports whether a claim may find something.
+func (l *line) mayHold(now time.Time) bool { return !l.empty || !now.Before(l.next()) }
 
 // A poll is one call that waits for tasks.
 type poll struct {
@@ -127,6 +139,9 @@ func checkPoll(req *ringi.PollRequest) error {
 	req.Tenant = tenantOr(req.Tenant)
 	req.Max = min(max(req.Max, 1), mostPerPoll)
 	req.Wait = min(req.Wait, longestPoll)
+	if len(req.Activities) == 0 {
+		req.Activities = nil
+	}
 	req.Activities = slices.Clone(req.Activities)
 	slices.Sort(req.Activities)
 	return nil
@@ -148,7 +163,7 @@ func (d *dispatcher) join(req ringi.PollRequest) (p *poll, claim bool, err error
 	l := d.line(req, now)
 	d.ticket++
 	p = &poll{req: req, line: l, ticket: d.ticket, got: make(chan []handOut, 1)}
-	if req.Wait <= 0 || !l.empty || !now.Before(l.checkAt) {
+	if req.Wait <= 0 || l.mayHold(now) {
 		p.taken = true
 		return p, true, nil
 	}
@@ -291,6 +306,9 @@ func (d *dispatcher) claim(ctx context.Context, p *poll) ([]handOut, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p.line.checkAt = now.Add(pollFallback)
+	if !p.line.soon.After(now) {
+		p.line.soon = time.Time{}
+	}
 	if p.line.gen == gen {
 		p.line.empty = len(claimed) < p.req.Max
 	}
@@ -367,7 +385,7 @@ func (d *dispatcher) due() []*line {
 	})
 	var due []*line
 	for _, l := range d.lines {
-		if len(l.polls) > 0 && (!l.empty || !now.Before(l.checkAt)) {
+		if len(l.polls) > 0 && l.mayHold(now) {
 			due = append(due, l)
 		}
 	}
@@ -395,7 +413,7 @@ func (d *dispatcher) pause() time.Duration {
 	pause := pollFallback
 	for _, l := range d.lines {
 		if len(l.polls) > 0 {
-			pause = min(pause, l.checkAt.Sub(now))
+			pause = min(pause, l.next().Sub(now))
 		}
 	}
 	return max(pause, time.Millisecond)
@@ -412,8 +430,8 @@ func (d *dispatcher) ready(tenant ringi.Tenant, row *ringi.TaskRow) {
 			continue
 		}
 		if row.ReadyAt.After(now) {
-			if row.ReadyAt.Before(l.checkAt) {
-				l.checkAt = row.ReadyAt
+			if l.soon.IsZero() || row.ReadyAt.Before(l.soon) {
+				l.soon = row.ReadyAt
 				signal(d.wake)
 			}
 			continue

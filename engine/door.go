@@ -19,6 +19,9 @@ const (
 	longestName = 256
 	// longestText bounds what people write as a reason or comment, in bytes.
 	longestText = 4096
+	// repairKeys is how the start keys of repair runs begin. Were one taken
+	// beforehand, an effect that is found late could not be undone.
+	repairKeys = "repair/"
 )
 
 // tenantOr is the tenant, or the default one when none was named.
@@ -211,7 +214,11 @@ func (d *door) admitStart(ctx context.Context, cmd *ringi.Command, a ringi.Start
 		return nil, err
 	}
 	var c doorCheck
-	if c.name("start key", a.Key); c.err != nil {
+	c.name("start key", a.Key)
+	if strings.HasPrefix(a.Key, repairKeys) {
+		c.fail("start keys that begin with "+repairKeys+" belong to the engine", "use another key")
+	}
+	if c.err != nil {
 		return nil, c.err
 	}
 	cmd.Do = a

@@ -93,5 +93,5 @@ func (d *dispatcher) mayHold(l *line) bool {
 	now := d.clock.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.draining && (!l.empty || !now.Before(l.checkAt))
+	return !d.draining && l.mayHold(now)
 }

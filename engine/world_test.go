@@ -76,7 +76,11 @@ type world struct {
 // bubble its clocks are the bubble's.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	mem := store.NewMemory(store.MemoryConfig{})
+	return newWorldOn(t, store.NewMemory(store.MemoryConfig{}))
+}
+
+func newWorldOn(t *testing.T, mem *store.Memory) *world {
+	t.Helper()
 	w := &world{t: t, mem: mem, tap: &tap{Store: mem}, since: time.Now()}
 	w.conf = engine.Config{Store: w.tap, Records: mem, Catalog: mem, Events: mem}
 	w.start()
@@ -232,6 +236,8 @@ type tap struct {
 	away    bool
 	commits [][]store.Write
 	claims  int
+	loads   int
+	other   string                                      // names another database
 	before  func(writes []store.Write) error            // may refuse a commit, or wait
 	after   func(writes []store.Write, err error) error // may spoil an answer
 }
@@ -269,6 +275,7 @@ func (s *tap) Commit(ctx context.Context, writes ...store.Write) (store.Committe
 		}
 	}
 	done, err := s.Store.Commit(ctx, writes...)
+	s.set(func() { done.Incarnation += s.other })
 	if after != nil && len(writes) > 0 {
 		if err := after(writes, err); err != nil {
 			return store.Committed{}, err
@@ -281,6 +288,7 @@ func (s *tap) Load(ctx context.Context, keys ...store.Key) ([]store.Loaded, erro
 	if err := s.gate(); err != nil {
 		return nil, err
 	}
+	s.set(func() { s.loads += len(keys) })
 	return s.Store.Load(ctx, keys...)
 }
 
