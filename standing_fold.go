@@ -71,7 +71,7 @@ func Standing(s *State) Rows {
 			r.Waits = append(r.Waits, WaitRow{Step: st.ID, Event: w.Event, Key: w.Key, Generation: w.Generation, OpenedAt: w.OpenedAt, NotEvent: s.EventID})
 		}
 		if st.Approval != nil {
-			r.Approvals = append(r.Approvals, ApprovalRow{Step: st.ID, Requester: s.Requester, Approval: *st.Approval})
+			r.Approvals = append(r.Approvals, ApprovalRow{Step: st.ID, Requester: s.Requester, OpenedAt: st.OpenedAt, Approval: *st.Approval})
 		}
 	}
 	slices.SortFunc(r.Waits, func(a, b WaitRow) int { return cmp.Compare(a.Step, b.Step) })
