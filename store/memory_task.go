@@ -212,7 +212,7 @@ func (m *Memory) Settle(ctx context.Context, s Settlement) error {
 	defer unlock()
 	for _, l := range s.Lapses {
 		t := m.taskAt(l.Key, l.Lane, l.Token)
-		if t == nil || !t.lease.Leased || t.lease.Confirmed || !t.lease.LeaseEnd.Equal(l.LeaseEnd) {
+		if t == nil || !t.lease.Leased || t.lease.Confirmed || t.row.Awaited || !t.lease.LeaseEnd.Equal(l.LeaseEnd) {
 			continue
 		}
 		t.lease.Leased, t.lease.Worker, t.lease.LeaseEnd = false, "", time.Time{}

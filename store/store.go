@@ -293,7 +293,8 @@ type Settlement struct {
 	Drops  []DueTimer // delete these rows if the generation still matches
 }
 
-// A Lapse gives a task back whose hand-over nobody confirmed.
+// A Lapse gives a task back whose hand-over nobody confirmed, unless the row is
+// awaited: that one is never handed out again, so its end is a command.
 type Lapse struct {
 	Key      Key
 	Lane     int

@@ -121,7 +121,7 @@ func readTask(c cells) store.DueTask {
 			Seq: c.num(6), InputSeq: c.num(7), Activity: c.text(8), Queue: c.text(9),
 			ReadyAt: c.time(10), GiveUpAt: c.time(11), TotalAt: c.time(12),
 			Timeout: time.Duration(c.num(13)), Heartbeat: time.Duration(c.num(14)),
-			Begin: c.num(15) != 0, Begun: c.num(16), Held: c.num(17) != 0,
+			Begin: c.num(15) != 0, Begun: c.num(16), Held: c.num(17) != 0, Awaited: c.num(17) == heldAwaited,
 		},
 		TaskLease: store.TaskLease{
 			Leased: c.num(18) != 0, Token: c.num(19), Confirmed: c.num(20) != 0, Worker: c.text(21),
@@ -135,8 +135,26 @@ func taskArgs(r *ringi.TaskRow) []any {
 	return []any{
 		r.Step, string(r.Direction), int64(r.Attempt), r.Seq, r.InputSeq, r.Activity, r.Queue,
 		micro(r.ReadyAt), micro(r.GiveUpAt), micro(r.TotalAt), int64(r.Timeout), int64(r.Heartbeat),
-		flag(r.Begin), r.Begun, flag(r.Held),
+		flag(r.Begin), r.Begun, heldCode(r),
 	}
+}
+
+// What the column held says. An awaited row is held too; the index of ready
+// tasks knows only that it is not 0.
+const (
+	heldNot     = 0
+	heldPaused  = 1
+	heldAwaited = 2
+)
+
+func heldCode(r *ringi.TaskRow) int64 {
+	switch {
+	case r.Awaited:
+		return heldAwaited
+	case r.Held:
+		return heldPaused
+	}
+	return heldNot
 }
 
 // leaseArgs are the arguments of the columns from state to lapsed.

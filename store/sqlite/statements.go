@@ -110,7 +110,7 @@ var statementText = [statements]string{
 	stmtTaskExtendCheck: `update task set ` + leaseColumns + `, check_at = ? where tenant = ? and run = ? and lane = ?`,
 	stmtTaskLapse: `update task set state = 0, worker = '', lease_end = 0, lapsed = lapsed + 1, ready_at = ?,
 		check_at = case when give_up_at = 0 then ? else give_up_at end
-		where tenant = ? and run = ? and lane = ? and token = ? and state = 1 and confirmed = 0 and lease_end = ?`,
+		where tenant = ? and run = ? and lane = ? and token = ? and state = 1 and confirmed = 0 and held < 2 and lease_end = ?`,
 	stmtTaskCheck: `update task set check_at = ? where tenant = ? and run = ? and lane = ? and token = ? and (? = 0 or lease_end = ?)`,
 
 	stmtReadyTenant: `select tenant from task indexed by task_ready where state = 0 and held = 0 and queue = ? and tenant > ? order by tenant limit 1`,

@@ -68,6 +68,7 @@ func claimTests() []suiteTest {
 		{"takes tenants in turn", claimInTurn}, // W26
 		{"gives each hand-out the next token", claimTokens},
 		{"a hand-over that lapsed is handed out again under the next token", claimLapsed},
+		{"a task that is only let finish is not given back", claimAwaited}, // W24
 		{"a task that is born leased has had its first hand-out", claimBornLeased},
 		{"a new attempt begins its tokens anew, a changed row keeps them", claimFresh},
 		{"a paused task is not handed out and a resumed one is", claimHeld},
@@ -208,6 +209,20 @@ func claimLapsed(s *subject) {
 	s.lapse(l, row.Token(2), s.lease(l).LeaseEnd, at(40))
 	if lease := s.lease(l); !lease.Leased {
 		s.Error("a confirmed lease lapsed")
+	}
+}
+
+func claimAwaited(s *subject) {
+	l := s.run()
+	row := l.schedule(nil)
+	s.take(at(0), 1)
+	row.Held, row.Awaited = true, true
+	w := l.next(1)
+	w.Tasks = []store.TaskChange{{Lane: 0, Row: &row}}
+	l.do(w)
+	s.lapse(l, row.Token(1), at(5), at(5))
+	if lease := s.lease(l); !lease.Leased {
+		s.Error("an awaited task was given back; nobody would ever look at it again")
 	}
 }
 

@@ -61,7 +61,7 @@ func standingRows(s *subject) {
 	l := s.run()
 	w := l.full()
 	second := l.task(1, at(7))
-	second.Direction, second.Begin, second.Held, second.GiveUpAt, second.TotalAt = ringi.Probe, true, true, at(70), at(80)
+	second.Direction, second.Begin, second.Held, second.Awaited, second.GiveUpAt, second.TotalAt = ringi.Probe, true, true, true, at(70), at(80)
 	w.Tasks = append([]store.TaskChange{{Lane: 1, Row: &second, Fresh: true}}, w.Tasks...)
 	w.Timers = append([]store.TimerChange{timer("zeit", 4, 9)}, w.Timers...)
 	vote := s.approval("again", at(3))

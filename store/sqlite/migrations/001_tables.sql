@@ -68,7 +68,7 @@ create table task (
   heartbeat   integer not null,
   begin       integer not null,
   begun       integer not null,
-  held        integer not null,
+  held        integer not null, -- 1 the run is paused, 2 only this attempt is let finish
   state       integer not null, -- 0 ready, 1 leased
   token       integer not null,
   confirmed   integer not null,
