@@ -177,7 +177,8 @@ func awaitApproval(ctx context.Context, svc ringi.Service, run ringi.RunID, step
 		if ringi.ErrorCode(err) != ringi.CodeNotFound {
 			return a, err
 		}
-		if view, verr := svc.Run(ctx, ringi.DefaultTenant, run); verr != nil || view.Status != ringi.Running {
+		view, verr := svc.Run(ctx, ringi.DefaultTenant, run)
+		if verr != nil || view.Status != ringi.Running && view.WaitingFor != "approval" { // it may have opened just now
 			return a, err
 		}
 		select {
