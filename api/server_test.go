@@ -317,7 +317,14 @@ func TestReadyzFollowsTheDatabaseAndHealthzDoesNot(t *testing.T) {
 	if w := ask(h, http.MethodGet, "/healthz", "", "Authorization", ""); w.Code != http.StatusOK {
 		t.Errorf("healthz while the disk is full: status %d", w.Code)
 	}
+	client := connect(t, h, "")
+	if err := client.Check(t.Context()); ringi.ErrorCode(err) != ringi.CodeUnavailable {
+		t.Errorf("the client's check while the disk is full: %v", err)
+	}
 	down = nil
+	if err := client.Check(t.Context()); err != nil {
+		t.Errorf("the client's check after: %v", err)
+	}
 	if w := ask(h, http.MethodGet, "/readyz", "", "Authorization", ""); w.Code != http.StatusOK {
 		t.Errorf("readyz after: status %d", w.Code)
 	}
