@@ -221,3 +221,28 @@ func TestARunOnSQLiteSurvivesTheProcess(t *testing.T) { // W5, S5
 		t.Errorf("replay %+v, %v", r, err)
 	}
 }
+
+func TestABusyTenantHoldsUpNoOther(t *testing.T) { // TC-94, W26
+	bubble(t, func(t *testing.T, w *world) {
+		if p, err := w.eng.Publish(t.Context(), ringi.Publication{Tenant: 2, Source: []byte(oneStep)}); err != nil || p.Version != 1 {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		w.tap.set(func() {
+			w.tap.before = func([]store.Write) error {
+				<-time.After(10 * time.Millisecond)
+				return nil
+			}
+		})
+		var all sync.WaitGroup
+		for range 4000 { // of tenant 1: about eight commits for each committer
+			all.Go(func() { w.do(operator, "", ringi.Start{Definition: "nap"}) })
+		}
+		<-time.After(time.Millisecond)
+		at := time.Now()
+		r := w.eng.Do(t.Context(), ringi.Command{Tenant: 2, Actor: operator, Do: ringi.Start{Definition: "one"}})[0]
+		if d := time.Since(at); r.Err != nil || d > 25*time.Millisecond {
+			t.Errorf("the other tenant's start took %s (%v), want the commit under way and the next", d, r.Err)
+		}
+		all.Wait()
+	})
+}

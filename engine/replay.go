@@ -170,15 +170,20 @@ func (p *replay) foldRow(row store.LogRow) bool {
 		p.mismatch("log", row.First)
 		return false
 	}
+	at := p.state.At
 	for _, e := range events {
-		if e.At.Before(p.state.At) {
+		if e.At.Before(at) {
 			p.mismatch("log", e.Seq)
 		}
-		p.state = ringi.Fold(p.state, e)
-		if p.snap != nil && p.snap.Seq == p.state.Seq {
-			p.compareSnapshot()
-		}
+		at = e.At
 	}
+	last := events[len(events)-1].Seq
+	if s := p.snap; s != nil && s.Seq >= row.First && s.Seq <= last {
+		until := s.Seq - row.First + 1
+		p.state, events = ringi.Fold(p.state, events[:until]...), events[until:]
+		p.compareSnapshot()
+	}
+	p.state = ringi.Fold(p.state, events...)
 	return true
 }
 
