@@ -94,18 +94,18 @@ func (p *Program) openNode(ctx context.Context, c nodeConfig) (n *node, err erro
 
 // openRelay opens the destination of messages.
 func (n *node) openRelay(source outbox.Source, wake <-chan struct{}) error {
-	to := n.outbox
-	if to == "" {
-		to = outboxFile + n.database + ".events.ndjson"
-	}
 	var sink outbox.Sink
-	switch {
-	case to == outboxOff:
+	switch n.outbox {
+	case outboxOff:
 		return nil
-	case to == outboxStdout:
+	case outboxStdout:
 		sink = outbox.NewWriter(n.p.Stdout, "")
 	default:
-		file, err := outbox.OpenFile(n.p.path(strings.TrimPrefix(to, outboxFile)), "")
+		name := n.database + ".events.ndjson"
+		if n.outbox != "" {
+			name = n.p.path(strings.TrimPrefix(n.outbox, outboxFile))
+		}
+		file, err := outbox.OpenFile(name, "")
 		if err != nil {
 			return err
 		}
@@ -193,14 +193,16 @@ func (n *node) run(ctx context.Context, ready func(url string), beside ...func(c
 	case err = <-failed:
 	}
 	n.leaving.Store(true)
+	n.up.Store(false)
 	n.log.Info("draining", "for at most", drainTime)
-	err = errors.Join(err, leave(), n.drain())
+	leave()
+	err = errors.Join(err, n.drain())
 	relayed()
 	return errors.Join(err, n.close())
 }
 
 // startBeside starts the parts. leave ends them and waits.
-func startBeside(ctx context.Context, parts []func(context.Context) error) (failed <-chan error, leave func() error) {
+func startBeside(ctx context.Context, parts []func(context.Context) error) (failed <-chan error, leave func()) {
 	ctx, stop := context.WithCancel(ctx)
 	errs := make(chan error, len(parts))
 	var running sync.WaitGroup
@@ -211,10 +213,9 @@ func startBeside(ctx context.Context, parts []func(context.Context) error) (fail
 			}
 		})
 	}
-	return errs, func() error {
+	return errs, func() {
 		stop()
 		running.Wait()
-		return nil
 	}
 }
 

@@ -132,8 +132,11 @@ func (p *Program) ended(ctx context.Context, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if ctx.Err() != nil && !p.drains.Load() {
+	switch {
+	case ctx.Err() != nil && !p.drains.Load():
 		return exitInterrupted
+	case ctx.Err() != nil && errors.Is(err, context.Canceled): // a signal while it was starting
+		return exitOK
 	}
 	p.report(err)
 	return exitCode(err)

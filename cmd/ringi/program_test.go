@@ -129,10 +129,16 @@ func (s *safeBuffer) String() string {
 // the place's commands speak to.
 func (w *desk) start(args ...string) *running {
 	w.t.Helper()
+	return w.startAt("127.0.0.1:0", args...)
+}
+
+// startAt is start on another address.
+func (w *desk) startAt(listen string, args ...string) *running {
+	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{t: w.t, stop: stop, out: &safeBuffer{}, err: &safeBuffer{}, done: make(chan int, 1)}
 	listening := make(chan string, 1)
-	p := w.program(append(args, "--listen", "127.0.0.1:0")...)
+	p := w.program(append(args, "--listen", listen)...)
 	p.Stdout, p.Stderr = r.out, r.err
 	p.Listening = func(url string) { listening <- url }
 	go func() { r.done <- p.Run(ctx) }()

@@ -1,16 +1,25 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
-// S-: a server that others can reach must not take keys in clear text, nor be without.
+// A server that others can reach must not take keys in clear text, nor be without.
 func TestAServerThatOthersReachNeedsKeysAndTLS(t *testing.T) {
 	w := newDesk(t)
 	w.people(principal{"alice", "person", "", []string{"read"}})
@@ -233,6 +242,76 @@ func TestMessagesGoWhereTheSettingSays(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(w.dir, "later.ndjson"))
 		return err == nil && strings.Contains(string(text), `"subject":"T-2"`)
 	})
+}
+
+// certificate writes a certificate for this machine and its private key.
+func (w *desk) certificate() {
+	w.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"ringi.example.com"},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+	w.write("cert.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+}
+
+func TestAServerForOthersSpeaksTLSAndAnswersForItsPublicAddress(t *testing.T) {
+	w := newDesk(t)
+	w.certificate()
+	w.people(principal{"alice", "person", "", []string{"read"}})
+	r := w.startAt("0.0.0.0:0", "serve", "--keys", "keys", "--tls-cert", "cert.pem", "--tls-key", "cert.key", "--public-url", "https://ringi.example.com")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(r.url, "https://"))
+	if err != nil {
+		t.Fatalf("it listens on %s: %v", r.url, err)
+	}
+	roots := x509.NewCertPool()
+	pemText, err := os.ReadFile(filepath.Join(w.dir, "cert.pem"))
+	if err != nil || !roots.AppendCertsFromPEM(pemText) {
+		t.Fatal("no certificate")
+	}
+	key, err := readKey(filepath.Join(w.dir, "alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	defer client.CloseIdleConnections()
+	for host, want := range map[string]int{"ringi.example.com": http.StatusOK, "other.example.com": http.StatusMisdirectedRequest} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+port+"/v1/runs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		req.Header.Set("Authorization", "Bearer "+key)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("as %s it answers %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+}
+
+func TestAServerBehindAProxyMayListenForOthers(t *testing.T) {
+	w := newDesk(t)
+	w.people(principal{"alice", "person", "", []string{"read"}})
+	r := w.startAt("0.0.0.0:0", "serve", "--keys", "keys", "--behind-proxy")
+	if code := r.end(); code != exitOK {
+		t.Errorf("exits with %d: %s", code, r.err)
+	}
 }
 
 func TestASecondServerOnOneDatabaseIsRefused(t *testing.T) {
