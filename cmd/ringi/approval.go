@@ -226,8 +226,14 @@ func openApproval(ctx context.Context, svc ringi.Service, run ringi.RunID, step 
 func (p *Program) sayApproval(a ringi.ApprovalView) {
 	p.say("%s", plain(a.Title))
 	rows := [][2]string{
-		{"asked by", a.Requester}, {"summary", a.Summary}, {"risk", a.Risk}, {"subject", compact(a.Subject)},
-		{"consequence", a.Consequence}, {"votes", standingOf(a.Approval)}, {"expires", moment(a.ExpiresAt)}, {"digest", a.Digest},
+		{"asked by", a.Requester},
+		{"summary", a.Summary},
+		{"risk", a.Risk},
+		{"subject", compact(a.Subject)},
+		{"consequence", a.Consequence},
+		{"votes", standingOf(a.Approval)},
+		{"expires", moment(a.ExpiresAt)},
+		{"digest", a.Digest},
 	}
 	for _, s := range a.Show {
 		value := s.Value

@@ -165,8 +165,15 @@ func (p *Program) printRun(v ringi.RunView) error {
 	t.row("run", string(v.Run))
 	t.row("definition", fmt.Sprintf("%s version %d", v.Definition, v.Version))
 	rows := [][2]string{
-		{"title", v.Title}, {"key", v.Key}, {"requester", v.Requester}, {"status", string(v.Status)}, {"waiting for", v.WaitingFor},
-		{"started", moment(v.StartedAt)}, {"ended", moment(v.EndedAt)}, {"repair of", string(v.RepairOf)}, {"output", string(v.Output)},
+		{"title", v.Title},
+		{"key", v.Key},
+		{"requester", v.Requester},
+		{"status", string(v.Status)},
+		{"waiting for", v.WaitingFor},
+		{"started", moment(v.StartedAt)},
+		{"ended", moment(v.EndedAt)},
+		{"repair of", string(v.RepairOf)},
+		{"output", string(v.Output)},
 		{"effects left", strings.Join(v.EffectsLeft, ", ")},
 	}
 	if v.Cause != nil {
