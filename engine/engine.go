@@ -76,7 +76,7 @@ type Config struct {
 // its methods may be called concurrently. Build it with New, and either Start
 // it, or call the rounds of its Parts in an order of your own.
 type Engine struct {
-	*parts
+	parts   *parts
 	beats   *beats
 	door    *door
 	reader  *reader
@@ -171,10 +171,10 @@ func orInt(n, def int) int {
 // Publish stores a definition version, or returns the one that exists with
 // this digest. A definition above a quota is refused with the code limit.
 func (e *Engine) Publish(ctx context.Context, p ringi.Publication) (ringi.Published, error) {
-	if e.closed.Load() {
+	if e.parts.closed.Load() {
 		return ringi.Published{}, draining()
 	}
-	return e.catalog.Publish(ctx, p)
+	return e.parts.catalog.Publish(ctx, p)
 }
 
 // Do decides commands and returns when they are durable. If ctx ends before,
@@ -189,10 +189,10 @@ func (e *Engine) Do(ctx context.Context, commands ...ringi.Command) []ringi.Resu
 // Poll takes tasks under a lease of five seconds, waiting up to 20 s. Tasks of
 // a caller who went away meanwhile are given back.
 func (e *Engine) Poll(ctx context.Context, p ringi.PollRequest) ([]ringi.Task, error) {
-	if err := e.touch(ctx); err != nil {
+	if err := e.parts.touch(ctx); err != nil {
 		return nil, err
 	}
-	return e.dispatch.Poll(ctx, p)
+	return e.parts.dispatch.Poll(ctx, p)
 }
 
 // Heartbeat extends leases, also after their end while their token is current.
@@ -217,10 +217,10 @@ func (e *Engine) List(ctx context.Context, q ringi.Query) (ringi.Page, error) {
 
 // Ready says why this node cannot serve at the moment, or nil.
 func (e *Engine) Ready() error {
-	if e.closed.Load() {
+	if e.parts.closed.Load() {
 		return errors.New("engine: shutting down")
 	}
-	return e.reach.lost()
+	return e.parts.reach.lost()
 }
 
 // route gives a command to the committer of its run; def is set for a start,

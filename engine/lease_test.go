@@ -390,3 +390,26 @@ func TestWorkersThatOnlyBeatAreNoCapacity(t *testing.T) { // TC-19
 		}
 	})
 }
+
+func TestHeartbeatsOfManyWorkersShareACall(t *testing.T) { // TC-85
+	bubble(t, func(t *testing.T, w *world) {
+		var tasks []ringi.Task
+		for i := range 100 {
+			w.begin("one", fmt.Sprint(i), "null")
+			tasks = append(tasks, w.one("w"))
+		}
+		w.tap.set(func() { w.tap.slow = 10 * time.Millisecond })
+		var all sync.WaitGroup
+		for _, task := range tasks {
+			all.Go(func() {
+				if a := w.beat(task); a.Outcome != ringi.Accepted {
+					t.Errorf("heartbeat: %+v", a)
+				}
+			})
+		}
+		all.Wait()
+		if w.tap.beats > 3 {
+			t.Errorf("a hundred heartbeats at once took %d calls, want the first and one for all others", w.tap.beats)
+		}
+	})
+}

@@ -23,20 +23,20 @@ type Part struct {
 // a simulator that never calls Start may call their rounds in any order.
 func (e *Engine) Parts() []Part {
 	every := func(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
-	list := make([]Part, 0, len(e.committers)+5)
-	for _, c := range e.committers {
+	list := make([]Part, 0, len(e.parts.committers)+5)
+	for _, c := range e.parts.committers {
 		list = append(list, Part{Name: "committer", Round: c.Round, pause: every(time.Hour), wake: c.in.wake})
 	}
 	return append(list,
 		Part{Name: "pulse", Round: e.pulse, pause: every(pulse)},
-		Part{Name: "dispatcher", Round: e.dispatch.Round, pause: e.dispatch.pause, wake: e.dispatch.wake},
+		Part{Name: "dispatcher", Round: e.parts.dispatch.Round, pause: e.parts.dispatch.pause, wake: e.parts.dispatch.wake},
 		Part{Name: "leases", Round: e.leases.Round, pause: every(leaseScan)},
 		Part{Name: "timers", Round: e.timers.Round, pause: every(timerScan)},
-		Part{Name: "waits", Round: e.waits.Round, pause: every(waitScan), wake: e.waits.wake},
+		Part{Name: "waits", Round: e.parts.waits.Round, pause: every(waitScan), wake: e.parts.waits.wake},
 	)
 }
 
-func (e *Engine) pulse(ctx context.Context) (bool, error) { return false, e.contact(ctx) }
+func (e *Engine) pulse(ctx context.Context) (bool, error) { return false, e.parts.contact(ctx) }
 
 // Start begins to loop the parts. Call it once; Close ends it.
 func (e *Engine) Start() {
@@ -45,8 +45,8 @@ func (e *Engine) Start() {
 	e.kill, e.stop = kill, stop
 	never := func() bool { return false }
 	for i, p := range e.Parts() {
-		if i < len(e.committers) {
-			e.writing.Go(func() { e.loop(all, p, e.closed.Load) })
+		if i < len(e.parts.committers) {
+			e.writing.Go(func() { e.loop(all, p, e.parts.closed.Load) })
 		} else {
 			e.running.Go(func() { e.loop(sweeps, p, never) })
 		}
@@ -67,7 +67,7 @@ func (e *Engine) loop(ctx context.Context, p Part, last func() bool) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			if retry == retryFirst {
-				e.log.Warn("the store failed", "part", p.Name, "err", err)
+				e.parts.log.Warn("the store failed", "part", p.Name, "err", err)
 			}
 			pause, retry, wake = retry, min(2*retry, retryLast), nil
 		case worked:
@@ -92,14 +92,14 @@ func (e *Engine) loop(ctx context.Context, p Part, last func() bool) {
 // belongs to the caller. Close is idempotent and returns nil.
 func (e *Engine) Close() error {
 	e.once.Do(func() {
-		e.closed.Store(true)
-		e.dispatch.drain()
+		e.parts.closed.Store(true)
+		e.parts.dispatch.drain()
 		if e.stop != nil {
 			e.stop()
 			e.running.Wait()
 			e.finishCommits()
 		}
-		for _, c := range e.committers {
+		for _, c := range e.parts.committers {
 			c.abandon()
 		}
 	})
@@ -108,7 +108,7 @@ func (e *Engine) Close() error {
 
 // finishCommits waits for the committers, and ends them when it takes too long.
 func (e *Engine) finishCommits() {
-	for _, c := range e.committers {
+	for _, c := range e.parts.committers {
 		signal(c.in.wake)
 	}
 	limit := time.AfterFunc(e.drainIn, e.kill)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +59,34 @@ func TestTenPeopleVoteAtOnce(t *testing.T) { // W20, W21, H-26
 			}
 		}
 		w.clean()
+	})
+}
+
+func TestWhatOperatorsDoIsOnRecord(t *testing.T) { // W23
+	bubble(t, func(t *testing.T, w *world) {
+		run := w.begin("nap", "", "null")
+		w.do(operator, run, ringi.Cancel{Reason: "a mistake"})
+		w.do(operator, run, ringi.Pause{Reason: "too late"})
+		w.do(alice, "00000000-0000-7000-8000-000000000000", ringi.Cancel{Reason: "no such run"})
+		all, err := w.mem.Audit(t.Context(), store.Key{Tenant: 1}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range all {
+			if a.Kind == "publish" {
+				continue
+			}
+			got = append(got, fmt.Sprintf("%s %s %s %s head=%v", a.Actor, a.Kind, a.Answer, a.Data, len(a.Head) > 0))
+		}
+		want := []string{
+			`op cancel accepted {"Reason":"a mistake"} head=true`,
+			`op pause final {"Reason":"too late"} head=true`,
+			`alice cancel not_found {"Reason":"no such run"} head=false`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("records\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	})
 }
 

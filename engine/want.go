@@ -19,14 +19,14 @@ func (e *Engine) doWanting(ctx context.Context, commands []ringi.Command) []ring
 	var wishes []wish
 	for i, cmd := range commands {
 		if want := wantOf(cmd.Do); want != nil {
-			if p := e.dispatch.wish(cmd.Tenant, *want); p != nil {
+			if p := e.parts.dispatch.wish(cmd.Tenant, *want); p != nil {
 				wishes = append(wishes, wish{at: i, poll: p})
 			}
 		}
 	}
 	results := e.door.Do(ctx, commands...)
 	for _, w := range wishes {
-		results[w.at].Tasks = tasksOf(e.dispatch.grant(ctx, w.poll))
+		results[w.at].Tasks = tasksOf(e.parts.dispatch.grant(ctx, w.poll))
 	}
 	return results
 }

@@ -237,6 +237,8 @@ type tap struct {
 	commits [][]store.Write
 	claims  int
 	loads   int
+	beats   int
+	slow    time.Duration                               // what a heartbeat takes
 	other   string                                      // names another database
 	before  func(writes []store.Write) error            // may refuse a commit, or wait
 	after   func(writes []store.Write, err error) error // may spoil an answer
@@ -303,6 +305,13 @@ func (s *tap) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error)
 func (s *tap) Beat(ctx context.Context, b ...store.Beat) ([]store.Beaten, error) {
 	if err := s.gate(); err != nil {
 		return nil, err
+	}
+	s.mu.Lock()
+	s.beats++
+	slow := s.slow
+	s.mu.Unlock()
+	if slow > 0 {
+		<-time.After(slow)
 	}
 	return s.Store.Beat(ctx, b...)
 }
