@@ -38,19 +38,7 @@ func (d *door) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result
 	call := &doorCall{results: make([]ringi.Result, len(commands)), done: make(chan struct{})}
 	call.left.Store(int64(len(commands)) + 1)
 	for i, cmd := range commands {
-		cmd.Tenant = tenantOr(cmd.Tenant)
-		cmd.Lost = nil
-		if send, ok := cmd.Do.(ringi.SendEvent); ok {
-			call.set(i, d.sendEvent(ctx, cmd, send))
-			continue
-		}
-		def, err := d.admit(ctx, &cmd)
-		if err == nil {
-			err = d.route(cmd, def, func(s settled) { call.set(i, s.Result) })
-		}
-		if err != nil {
-			call.set(i, ringi.Result{Run: cmd.Run, Err: err})
-		}
+		d.submit(ctx, cmd, func(r ringi.Result) { call.set(i, r) })
 	}
 	call.count()
 	select {
@@ -70,6 +58,24 @@ func (d *door) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result
 
 // A door checks what comes in before anything is stored or decided.
 type door struct{ *parts }
+
+// submit takes one command in. then is called once, when its result is durable
+// or it was refused.
+func (d *door) submit(ctx context.Context, cmd ringi.Command, then func(ringi.Result)) {
+	cmd.Tenant = tenantOr(cmd.Tenant)
+	cmd.Lost = nil
+	if send, ok := cmd.Do.(ringi.SendEvent); ok {
+		then(d.sendEvent(ctx, cmd, send))
+		return
+	}
+	def, err := d.admit(ctx, &cmd)
+	if err == nil {
+		err = d.route(cmd, def, func(s settled) { then(s.Result) })
+	}
+	if err != nil {
+		then(ringi.Result{Run: cmd.Run, Err: err})
+	}
+}
 
 // A doorCall gathers the results of one Do.
 type doorCall struct {

@@ -38,13 +38,13 @@ type verdict struct {
 const rounds = 3
 
 // take decides one request against what the group came to so far.
-func (g *group) take(r *request, ev ringi.Evaluator) {
+func (g *group) take(r *request, p *parts) {
 	cmd := r.cmd
 	cmd.Run = g.key.Run // a start of a key that this group's run holds
 	if cmd.At.Before(g.after.At) {
 		cmd.At = g.after.At
 	}
-	d, needs, err := g.decide(cmd, ev)
+	d, needs, err := g.decide(cmd, p)
 	var broken *brokenRun
 	if errors.As(err, &broken) {
 		g.broken = err
@@ -71,14 +71,14 @@ func (g *group) take(r *request, ev ringi.Evaluator) {
 
 // decide asks the rules, again when they relied on a task row that this very
 // batch makes, which the store could not judge.
-func (g *group) decide(cmd ringi.Command, ev ringi.Evaluator) (d ringi.Decision, outside []ringi.Need, err error) {
+func (g *group) decide(cmd ringi.Command, p *parts) (d ringi.Decision, outside []ringi.Need, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &brokenRun{fmt.Errorf("deciding %s panicked: %v\n%s", kindOf(cmd.Do), p, debug.Stack())}
 		}
 	}()
 	for range rounds {
-		d, err = ringi.Decide(g.def, g.after, cmd, ev)
+		d, err = p.decideBy(g.def, g.after, cmd, p.ev)
 		if err != nil {
 			return ringi.Decision{}, nil, err
 		}

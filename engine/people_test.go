@@ -330,8 +330,7 @@ func TestAnUnreadableRunIsShownAsSuch(t *testing.T) { // TC-80
 	bubble(t, func(t *testing.T, w *world) {
 		run := w.begin("nap", "", "null")
 		w.crash()
-		w.restart()
-		w.tap.Store = unreadable{Store: w.mem, run: run}
+		w.restartOn(&tap{Store: unreadable{Store: w.mem, run: run}})
 		if v := w.view(run); len(v.Incidents) != 1 || v.Incidents[0].Kind != ringi.IncidentCorrupt || v.Status != ringi.Waiting {
 			t.Errorf("view %+v, want the list row with incident corrupt", v)
 		}
