@@ -91,7 +91,7 @@ func (c *committer) decide(ctx context.Context, reqs []*request) (*batch, error)
 		case g.broken != nil:
 			r.refuse(storeFault(g.broken))
 		default:
-			g.take(r, c.ev)
+			g.take(r, c.parts)
 			if g.broken != nil {
 				_ = c.runFault(g.key, g.broken)
 			}
@@ -110,7 +110,7 @@ func (c *committer) write(b *batch) {
 		id, err := newCommitID(c.random)
 		var w store.Write
 		if err == nil {
-			w, err = g.write(id)
+			w, err = g.write(id, c.snapshots)
 		}
 		if err != nil {
 			g.refuse(c.runFault(g.key, err))

@@ -44,6 +44,8 @@ type Config struct {
 
 	// Evaluator answers expressions; nil is workflow.CEL.
 	Evaluator ringi.Evaluator
+	// Decide stands in for the rules, to watch them; nil is ringi.Decide.
+	Decide func(*workflow.Definition, *ringi.State, ringi.Command, ringi.Evaluator) (ringi.Decision, error)
 	// Log takes what an operator must see; nil discards it.
 	Log *slog.Logger
 	// Observer is told what happens, for metrics.
@@ -61,6 +63,9 @@ type Config struct {
 	BatchBytes  int
 	// CacheBytes bounds the states in memory, roughly; 0 is 64 MiB.
 	CacheBytes int
+	// SnapshotEvery is the number of events between two snapshots of a run; 0
+	// is 200.
+	SnapshotEvery int
 	// Drain bounds how long Close waits for commits; 0 is 30 s.
 	Drain time.Duration
 
@@ -96,6 +101,8 @@ var _ ringi.Service = (*Engine)(nil)
 type parts struct {
 	Config
 	ev         ringi.Evaluator
+	rules      func(*workflow.Definition, *ringi.State, ringi.Command, ringi.Evaluator) (ringi.Decision, error)
+	snapshots  int64
 	log        *slog.Logger
 	observe    *Observer
 	local      func() time.Time
@@ -125,6 +132,10 @@ func New(c Config) (*Engine, error) {
 	if p.ev == nil {
 		p.ev = workflow.CEL{}
 	}
+	if p.rules = c.Decide; p.rules == nil {
+		p.rules = ringi.Decide
+	}
+	p.snapshots = int64(orInt(c.SnapshotEvery, snapshotEvery))
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}

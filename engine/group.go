@@ -38,13 +38,13 @@ type verdict struct {
 const rounds = 3
 
 // take decides one request against what the group came to so far.
-func (g *group) take(r *request, p *parts) {
+func (g *group) take(r *request, by *parts) {
 	cmd := r.cmd
 	cmd.Run = g.key.Run // a start of a key that this group's run holds
 	if cmd.At.Before(g.after.At) {
 		cmd.At = g.after.At
 	}
-	d, needs, err := g.decide(cmd, p)
+	d, needs, err := g.decide(cmd, by)
 	var broken *brokenRun
 	if errors.As(err, &broken) {
 		g.broken = err
@@ -71,14 +71,14 @@ func (g *group) take(r *request, p *parts) {
 
 // decide asks the rules, again when they relied on a task row that this very
 // batch makes, which the store could not judge.
-func (g *group) decide(cmd ringi.Command, p *parts) (d ringi.Decision, outside []ringi.Need, err error) {
+func (g *group) decide(cmd ringi.Command, by *parts) (d ringi.Decision, outside []ringi.Need, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &brokenRun{fmt.Errorf("deciding %s panicked: %v\n%s", kindOf(cmd.Do), p, debug.Stack())}
 		}
 	}()
 	for range rounds {
-		d, err = p.decideBy(g.def, g.after, cmd, p.ev)
+		d, err = by.rules(g.def, g.after, cmd, by.ev)
 		if err != nil {
 			return ringi.Decision{}, nil, err
 		}
@@ -178,7 +178,7 @@ func onlyStarts(vs []verdict) bool {
 }
 
 // write makes the one write of the group, and the standing that it leads to.
-func (g *group) write(id store.CommitID) (w store.Write, err error) {
+func (g *group) write(id store.CommitID, snapshots int64) (w store.Write, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &brokenRun{fmt.Errorf("deriving rows panicked: %v\n%s", p, debug.Stack())}
@@ -200,7 +200,7 @@ func (g *group) write(id store.CommitID) (w store.Write, err error) {
 		for _, m := range ringi.Messages(g.key.Tenant, g.key.Run, g.events) {
 			w.Messages = append(w.Messages, store.OutboxMessage(m))
 		}
-		if err := g.snapshot(&w); err != nil {
+		if err := g.snapshot(&w, snapshots); err != nil {
 			return w, err
 		}
 	}
@@ -214,8 +214,8 @@ func (g *group) write(id store.CommitID) (w store.Write, err error) {
 // snapshot: loading reads at most this many events beside it.
 const snapshotEvery = 200
 
-func (g *group) snapshot(w *store.Write) error {
-	if g.after.Seq-g.snap < snapshotEvery {
+func (g *group) snapshot(w *store.Write, every int64) error {
+	if g.after.Seq-g.snap < every {
 		return nil
 	}
 	body, err := ringi.EncodeState(g.after)
