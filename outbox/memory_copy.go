@@ -1,0 +1,24 @@
+package outbox
+
+import "maps"
+
+// CopyOf makes s, which must be empty, hold what from holds now, claims
+// included. Both change on their own from here on.
+func (s *Memory) CopyOf(from *Memory) {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows, s.open = make(map[string]*memoryRow, len(from.rows)), make(map[string]*memoryRow, len(from.open))
+	for id, r := range from.rows {
+		row := *r
+		s.rows[id] = &row
+		if from.open[id] != nil {
+			s.open[id] = &row
+		}
+	}
+	s.heads, s.last, s.turn = maps.Clone(from.heads), from.last, from.turn
+	if s.heads == nil {
+		s.heads = map[Key]int64{}
+	}
+}
