@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/examples/demo"
 	"github.com/ringiflow/ringi/examples/order"
 )
 
@@ -58,8 +58,12 @@ func demoCommand(p *Program) *cobra.Command {
 			if !cmd.Flags().Changed("seed") {
 				o.seed = rand.Uint64N(1_000_000)
 			}
-			if o.orders < 0 || o.chaos < 0 {
-				return usage("", "--orders and --chaos cannot be negative")
+			lines, err := order.Lines(0)
+			if err != nil {
+				return err
+			}
+			if o.orders < 0 || o.orders > len(lines) || o.chaos < 0 {
+				return usage("--chaos feeds them again and again", "--orders is at most %d, and neither it nor --chaos can be negative", len(lines))
 			}
 			p.drains.Store(true)
 			return p.demo(cmd.Context(), o)
@@ -74,87 +78,32 @@ func demoCommand(p *Program) *cobra.Command {
 	return cmd
 }
 
-// demoResult is what --json prints at the end.
-type demoResult struct {
-	Orders               int     `json:"orders"`
-	AsExpected           int     `json:"asExpected"`
-	DoubleEffects        int     `json:"doubleEffects"`
-	Lost                 int     `json:"lost"`
-	Seconds              float64 `json:"seconds"`
-	Seed                 uint64  `json:"seed"`
-	ServerKills          int     `json:"serverKills"`
-	WorkerKills          int     `json:"workerKills"`
-	TasksInFlightAtKills int     `json:"tasksInFlightAtKills"`
-	Redelivered          int     `json:"redelivered"`
-	LateResults          int     `json:"lateResults"`
-	Approvals            int     `json:"approvals"`
-
-	// Mismatches is how many rows are not what the log says; only with --chaos.
-	Mismatches *int `json:"mismatches,omitempty"`
-}
-
-// demoKillsNeeded is how often each kind of kill must have hit.
-const demoKillsNeeded = 5
-
-// failings says what keeps a demo from having proved what it is to prove.
-func (r demoResult) failings() []string {
-	var all []string
-	for _, f := range []struct {
-		failed bool
-		text   string
-	}{
-		{r.AsExpected != r.Orders, fmt.Sprintf("%d of %d orders did not end as their line says", r.Orders-r.AsExpected, r.Orders)},
-		{r.DoubleEffects > 0, demoCount(r.DoubleEffects, "effect") + " happened too often"},
-		{r.Lost > 0, demoCount(r.Lost, "order") + " got lost"},
-		{r.ServerKills < demoKillsNeeded, fmt.Sprintf("the server was killed %d times, and at least %d are needed", r.ServerKills, demoKillsNeeded)},
-		{r.WorkerKills < demoKillsNeeded, fmt.Sprintf("the worker was killed %d times, and at least %d are needed", r.WorkerKills, demoKillsNeeded)},
-		{r.TasksInFlightAtKills == 0, "no task was under lease when a process was killed; feed more orders"},
-		{r.Redelivered == 0, "nothing had to be delivered again; feed more orders"},
-		{r.Mismatches != nil && *r.Mismatches > 0, "the log of a run and its rows disagree"},
-	} {
-		if f.failed {
-			all = append(all, f.text)
-		}
-	}
-	return all
-}
-
-// demo runs the whole demo.
-func (p *Program) demo(ctx context.Context, o demoOptions) (err error) {
-	feed, err := demoFeedOf(o.orders, o.chaos)
+// demo runs the whole demo, tells how it ended, and removes what nobody needs.
+func (p *Program) demo(ctx context.Context, o demoOptions) error {
+	binary, err := os.Executable()
 	if err != nil {
-		return err
+		return fmt.Errorf("find this program, which the demo starts several times: %w", err)
 	}
 	dir, err := p.demoDirectory(o.keep)
 	if err != nil {
 		return err
 	}
-	story := newDemoStory(p.Stderr, p.Now)
-	result, report, err := p.demoRun(ctx, o, feed, dir, story)
-	if ctx.Err() != nil {
+	result, report, err := demo.Run(ctx, demo.Config{
+		Binary: binary, Dir: dir, Orders: o.orders, Seed: o.seed, Chaos: o.chaos, Story: p.Stderr, Now: p.Now,
+	})
+	switch {
+	case ctx.Err() != nil:
 		err = errInterrupted
-	}
-	var failed string
-	if err == nil {
-		result.Seconds = math.Round(story.seconds()*10) / 10
-		if err := p.demoEnd(story, result, report); err != nil {
-			return err
-		}
-		for _, f := range result.failings() {
-			story.plain("FAILED: %s", f)
-			failed = "the demo did not prove what it is to prove"
-		}
+	case err == nil:
+		err = p.demoEnd(result, report)
 	}
 	switch {
 	case o.keep != "":
-		story.plain("books, orders and runs: %s (database and logs: %s)", dir, filepath.Join(dir, demoEngineDir))
-	case err == nil && failed == "", errors.Is(err, errInterrupted):
+		p.say("books, orders and runs: %s (database and logs: %s)", dir, filepath.Join(dir, demo.EngineDir))
+	case err == nil || errors.Is(err, errInterrupted):
 		err = errors.Join(err, os.RemoveAll(dir))
 	default:
-		story.plain("everything is left in %s", dir)
-	}
-	if failed != "" {
-		return &ending{code: exitFailed, message: failed, hint: fmt.Sprintf("the same kills again: ringi demo --seed %d", o.seed)}
+		p.say("everything is left in %s", dir)
 	}
 	return err
 }
@@ -181,88 +130,49 @@ func (p *Program) demoDirectory(keep string) (string, error) {
 	return dir, nil
 }
 
-// demoRun starts the world, conducts the demo, ends the world and reads what it
-// left behind.
-func (p *Program) demoRun(ctx context.Context, o demoOptions, feed demoFeed, dir string, story *demoStory) (result demoResult, report order.Report, err error) {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	defer func() { // what made it fail tells more than the request that noticed
-		if cause := context.Cause(ctx); err != nil && cause != nil {
-			err = cause
-		}
-	}()
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // so that also after Ctrl-C one stops after the other
-	defer end()
-	world, err := newDemoWorld(life, p.Now(), dir, feed.file, fail)
-	if err != nil {
-		return result, report, err
-	}
-	defer func() { err = errors.Join(err, world.stop()) }() // for the ways out that are errors
-	story.plain("ringi demo: %s, seed %d", feed, o.seed)
-	if err := world.start(ctx, o.seed, demoCallOf(feed)); err != nil {
-		return result, report, err
-	}
-	story.tell("%d services, a server and a worker are up, each a process of its own; the server is %s", len(world.services), world.url())
-	if err := world.publish(ctx, story); err != nil {
-		return result, report, err
-	}
-	c := &demoConduct{world: world, feed: feed, story: story, kills: demoKills(o.seed, demoKillsWithin(feed.span), feed.span), now: p.Now}
-	if err := c.run(ctx); err != nil {
-		return result, report, err
-	}
-	if err := world.stop(); err != nil {
-		return result, report, err
-	}
-	result = c.result(o.seed)
-	if o.chaos > 0 {
-		if result.Mismatches, err = world.replay(ctx, story); err != nil {
-			return result, report, err
-		}
-	}
-	if err := c.save(dir); err != nil {
-		return result, report, err
-	}
-	if report, err = order.Verify(ctx, dir); err != nil {
-		return result, report, fmt.Errorf("check the books: %w", err)
-	}
-	result.Orders, result.AsExpected, result.DoubleEffects, result.Lost = report.Orders, report.AsExpected, report.DoubleEffects, report.Lost
-	return result, report, nil
-}
-
-// publish publishes the order process.
-func (w *demoWorld) publish(ctx context.Context, story *demoStory) error {
-	published, err := demoInsist(ctx, func() (ringi.Published, error) {
-		return w.clerk.shop.Publish(ctx, ringi.Publication{
-			Tenant: ringi.DefaultTenant, File: order.DefinitionName + ".yaml", Source: order.Definition(),
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("publish the order process: %w", err)
-	}
-	if len(published.Problems) > 0 && published.Version == 0 {
-		first := published.Problems[0]
-		return fmt.Errorf("publish the order process: %s:%d:%d: %s %s", first.File, first.Line, first.Column, first.ID, first.Message)
-	}
-	story.tell("published %s, version %d: orders come in now, and processes begin to die", published.Name, published.Version)
-	return nil
-}
-
-// demoEnd prints how the demo ended: the table for people, the object for
-// programs.
-func (p *Program) demoEnd(story *demoStory, r demoResult, report order.Report) error {
-	story.tell("done; the books say:\n")
+// demoEnd tells how the demo ended: the table for people, the object for
+// programs. It is an error if the demo did not prove what it is to prove.
+func (p *Program) demoEnd(r demo.Result, report order.Report) error {
 	if !p.json() {
 		t := demoTable(report)
 		if err := t.write(p.Stdout, p.colours()); err != nil {
 			return err
 		}
-		story.plain("")
+		p.say("")
 	}
-	story.plain("%s", demoVerdict(report))
-	story.plain("killed the server %d times and the worker %d times, with %d tasks under lease in all; %s delivered again,\n%s came too late; people decided about %s",
-		r.ServerKills, r.WorkerKills, r.TasksInFlightAtKills, demoCount(r.Redelivered, "task"), demoCount(r.LateResults, "result"), demoCount(r.Approvals, "order"))
+	p.say("%s\n%s", demo.Verdict(report), r.Summary())
+	failings := r.Failings()
+	for _, f := range failings {
+		p.say("FAILED: %s", f)
+	}
 	if p.json() {
-		return p.printJSON(r)
+		if err := p.printJSON(r); err != nil {
+			return err
+		}
+	}
+	if len(failings) > 0 {
+		return &ending{
+			code: exitFailed, message: "the demo did not prove what it is to prove",
+			hint: fmt.Sprintf("the same kills again: ringi demo --seed %d", r.Seed),
+		}
 	}
 	return nil
+}
+
+// demoTable is the table at the end: a row for each kind of order, and the sums.
+func demoTable(report order.Report) table {
+	t := table{head: []string{"WHAT HAPPENS TO THE ORDERS", "ORDERS", "AS EXPECTED", "END", "RESERVED", "CHARGED", "SHIPPED", "MAILS", "REFUNDED", "RELEASED"}}
+	row := func(title string, orders, good int, status string, b order.Books) {
+		cells := []string{title, strconv.Itoa(orders), strconv.Itoa(good), status}
+		for _, n := range []int{b.Reserved, b.Charged, b.Shipped, b.Mails, b.Refunded, b.Released} {
+			cells = append(cells, strconv.Itoa(n))
+		}
+		t.row(cells...)
+	}
+	for _, k := range report.Kinds {
+		row(k.Title, k.Orders, k.AsExpected, k.Status, k.Books)
+	}
+	row("all of them", report.Orders, report.AsExpected, "", report.Books)
+	row("what their lines ask for", report.Orders, report.Orders, "", report.Expected)
+	return t
 }

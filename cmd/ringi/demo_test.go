@@ -14,12 +14,16 @@ import (
 
 	_ "modernc.org/sqlite" // to spoil a book
 
+	"github.com/ringiflow/ringi/examples/demo"
 	"github.com/ringiflow/ringi/examples/order"
 )
 
 // demoLimit is how long the small demo of the test may take: three times what
 // it takes on a machine with two cores that does nothing else.
 const demoLimit = 3 * time.Minute
+
+// patience is how long a test waits for what has to happen.
+const patience = 30 * time.Second
 
 // demoBinary builds the program: the demo starts its own file several times,
 // and the file of a test is another program.
@@ -50,18 +54,18 @@ func TestASmallDemoComesThroughKills(t *testing.T) {
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "kept")
 	var out, story bytes.Buffer
-	demo := exec.CommandContext(ctx, demoBinary(t), "demo", "--orders", "25", "--seed", "11", "--json", "--keep", dir)
-	demo.Stdout, demo.Stderr = &out, &story
-	if err := demo.Run(); err != nil {
+	run := exec.CommandContext(ctx, demoBinary(t), "demo", "--orders", "25", "--seed", "11", "--json", "--keep", dir)
+	run.Stdout, run.Stderr = &out, &story
+	if err := run.Run(); err != nil {
 		t.Fatalf("the demo: %v\n%s", err, story.String())
 	}
-	var r demoResult
+	var r demo.Result
 	dec := json.NewDecoder(&out)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&r); err != nil || dec.More() {
 		t.Fatalf("--json did not end with one object: %v\n%s", err, out.String())
 	}
-	if f := r.failings(); len(f) > 0 || r.Orders != 25 || r.Seed != 11 || r.Approvals == 0 || r.Seconds <= 0 {
+	if f := r.Failings(); len(f) > 0 || r.Orders != 25 || r.Seed != 11 || r.Approvals == 0 || r.Seconds <= 0 {
 		t.Errorf("%+v\n%q\n%s", r, f, story.String())
 	}
 

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/ringiflow/ringi/examples/demo"
 	"github.com/ringiflow/ringi/examples/order"
 )
 
@@ -24,7 +25,7 @@ changes none of them. Exit code 1 says that something is not as it must be.`,
 				return err
 			}
 			if !p.json() {
-				p.say("\n%s", demoVerdict(report))
+				p.say("\n%s", demo.Verdict(report))
 			}
 			if !report.Clean() {
 				return &ending{code: exitFailed} // what is wrong stands above

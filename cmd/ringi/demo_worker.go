@@ -125,3 +125,15 @@ func (d demoDistance) of(task ringi.Task) (there, back time.Duration) {
 	there = whole / 5
 	return there, whole - there
 }
+
+// demoPause waits for d or the end of the context, which is an error.
+func demoPause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -10,50 +10,50 @@ import (
 )
 
 const (
-	// demoLook is how often the demo looks whether a run has moved on.
-	demoLook = 200 * time.Millisecond
-	// demoAgain is the pause before a request that the server did not answer is
+	// lookEvery is how often the demo looks whether a run has moved on.
+	lookEvery = 200 * time.Millisecond
+	// askAgain is the pause before a request that the server did not answer is
 	// made again: a server that was killed is back within about a second.
-	demoAgain = 100 * time.Millisecond
+	askAgain = 100 * time.Millisecond
 )
 
-// A demoClerk takes orders through their process as a shop and its people
+// A clerk takes orders through their process as a shop and its people
 // would: it starts runs, votes with each person's own key, and cancels. It
 // repeats its requests for as long as the server is away, and every one of them
 // is of a kind that may be repeated. It is safe for concurrent use.
-type demoClerk struct {
+type clerk struct {
 	shop   ringi.Service            // with a machine's key
 	people map[string]ringi.Service // each with the person's own key
 }
 
 // play takes one order from its start to the end of its run.
-func (c *demoClerk) play(ctx context.Context, line order.Line) (order.Run, demoTally, error) {
+func (c *clerk) play(ctx context.Context, line order.Line) (order.Run, trail, error) {
 	id := line.Order.OrderID
 	run, err := c.begin(ctx, line)
 	if err != nil {
-		return order.Run{}, demoTally{}, fmt.Errorf("start order %s: %w", id, err)
+		return order.Run{}, trail{}, fmt.Errorf("start order %s: %w", id, err)
 	}
 	if err := c.decide(ctx, run, line); err != nil {
-		return order.Run{}, demoTally{}, fmt.Errorf("decide about order %s, run %s: %w", id, run, err)
+		return order.Run{}, trail{}, fmt.Errorf("decide about order %s, run %s: %w", id, run, err)
 	}
 	status, err := c.end(ctx, run)
 	if err != nil {
-		return order.Run{}, demoTally{}, fmt.Errorf("wait for order %s, run %s: %w", id, run, err)
+		return order.Run{}, trail{}, fmt.Errorf("wait for order %s, run %s: %w", id, run, err)
 	}
-	events, err := demoHistory(ctx, c.shop, run)
+	events, err := historyOf(ctx, c.shop, run)
 	if err != nil {
-		return order.Run{}, demoTally{}, err
+		return order.Run{}, trail{}, err
 	}
-	tally, err := demoTallyOf(events)
+	tally, err := trailOf(events)
 	if err != nil {
-		return order.Run{}, demoTally{}, fmt.Errorf("read the history of run %s: %w", run, err)
+		return order.Run{}, trail{}, fmt.Errorf("read the history of run %s: %w", run, err)
 	}
 	return order.Run{OrderID: id, Run: string(run), Status: string(status), Unknown: tally.unknown}, tally, nil
 }
 
 // begin starts the run. The order's id is the start key: a start whose answer
 // was lost starts nothing when it is repeated.
-func (c *demoClerk) begin(ctx context.Context, line order.Line) (ringi.RunID, error) {
+func (c *clerk) begin(ctx context.Context, line order.Line) (ringi.RunID, error) {
 	result, err := c.do(ctx, c.shop, "", ringi.Start{
 		Definition: order.DefinitionName, Key: line.Order.OrderID, Input: line.Input,
 	})
@@ -61,7 +61,7 @@ func (c *demoClerk) begin(ctx context.Context, line order.Line) (ringi.RunID, er
 }
 
 // decide lets people do what the line says, once the run asks for it.
-func (c *demoClerk) decide(ctx context.Context, run ringi.RunID, line order.Line) error {
+func (c *clerk) decide(ctx context.Context, run ringi.RunID, line order.Line) error {
 	if len(line.People) == 0 && !line.CancelAtApproval() {
 		return nil
 	}
@@ -90,9 +90,9 @@ func (c *demoClerk) decide(ctx context.Context, run ringi.RunID, line order.Line
 
 // question waits until the run asks for an approval and returns the digest of
 // its subject. It reports false if the run ended without asking.
-func (c *demoClerk) question(ctx context.Context, run ringi.RunID) (digest string, asked bool, err error) {
+func (c *clerk) question(ctx context.Context, run ringi.RunID) (digest string, asked bool, err error) {
 	for {
-		page, err := demoInsist(ctx, func() (ringi.Page, error) {
+		page, err := insist(ctx, func() (ringi.Page, error) {
 			return c.shop.List(ctx, ringi.ApprovalQuery{Tenant: ringi.DefaultTenant, Run: run})
 		})
 		if err != nil {
@@ -107,27 +107,27 @@ func (c *demoClerk) question(ctx context.Context, run ringi.RunID) (digest strin
 		if err != nil || view.Status.Final() {
 			return "", false, err
 		}
-		if err := demoPause(ctx, demoLook); err != nil {
+		if err := pause(ctx, lookEvery); err != nil {
 			return "", false, err
 		}
 	}
 }
 
 // end waits until the run has ended and returns its status.
-func (c *demoClerk) end(ctx context.Context, run ringi.RunID) (ringi.Status, error) {
+func (c *clerk) end(ctx context.Context, run ringi.RunID) (ringi.Status, error) {
 	for {
 		view, err := c.view(ctx, run)
 		if err != nil || view.Status.Final() {
 			return view.Status, err
 		}
-		if err := demoPause(ctx, demoLook); err != nil {
-			return "", fmt.Errorf("it is %s%s: %w", view.Status, demoTrouble(view), err)
+		if err := pause(ctx, lookEvery); err != nil {
+			return "", fmt.Errorf("it is %s%s: %w", view.Status, troubleOf(view), err)
 		}
 	}
 }
 
-// demoTrouble says what a run that has not ended waits for.
-func demoTrouble(view ringi.RunView) string {
+// troubleOf says what a run that has not ended waits for.
+func troubleOf(view ringi.RunView) string {
 	text := ""
 	if view.WaitingFor != "" {
 		text += ", waiting for " + view.WaitingFor
@@ -138,16 +138,16 @@ func demoTrouble(view ringi.RunView) string {
 	return text
 }
 
-func (c *demoClerk) view(ctx context.Context, run ringi.RunID) (ringi.RunView, error) {
-	return demoInsist(ctx, func() (ringi.RunView, error) { return c.shop.Run(ctx, ringi.DefaultTenant, run) })
+func (c *clerk) view(ctx context.Context, run ringi.RunID) (ringi.RunView, error) {
+	return insist(ctx, func() (ringi.RunView, error) { return c.shop.Run(ctx, ringi.DefaultTenant, run) })
 }
 
 // do sends one command until it is answered. That a repeat finds the matter
 // settled is an answer too: the vote or the cancelling before it arrived, and
 // only its answer was lost.
-func (c *demoClerk) do(ctx context.Context, as ringi.Service, run ringi.RunID, action ringi.Action) (ringi.Result, error) {
+func (c *clerk) do(ctx context.Context, as ringi.Service, run ringi.RunID, action ringi.Action) (ringi.Result, error) {
 	tries := 0
-	return demoInsist(ctx, func() (ringi.Result, error) {
+	return insist(ctx, func() (ringi.Result, error) {
 		tries++
 		results := as.Do(ctx, ringi.Command{Tenant: ringi.DefaultTenant, Run: run, Do: action})
 		if len(results) != 1 {
@@ -162,22 +162,22 @@ func (c *demoClerk) do(ctx context.Context, as ringi.Service, run ringi.RunID, a
 	})
 }
 
-// demoInsist makes a request again and again while the server cannot be
+// insist makes a request again and again while the server cannot be
 // reached, until the context ends.
-func demoInsist[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+func insist[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	for {
 		answer, err := ask()
 		if ringi.ErrorCode(err) != ringi.CodeUnavailable {
 			return answer, err
 		}
-		if pause := demoPause(ctx, demoAgain); pause != nil {
+		if pause := pause(ctx, askAgain); pause != nil {
 			return answer, err // what the server said, or did not, tells more than the end of the time
 		}
 	}
 }
 
-// demoPause waits for d or the end of the context, which is an error.
-func demoPause(ctx context.Context, d time.Duration) error {
+// pause waits for d or the end of the context, which is an error.
+func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -9,26 +9,26 @@ import (
 	"github.com/ringiflow/ringi"
 )
 
-// A demoTally is what the history of one run says about the way to its end, or
+// A trail is what the history of one run says about the way to its end, or
 // of many runs together.
-type demoTally struct {
+type trail struct {
 	redelivered int      // attempts and hand-outs that followed one that nobody answered for
 	lateResults int      // results that came too late to move the run, kept as evidence
 	decided     int      // approvals that people decided about
 	unknown     []string // steps whose outcome stayed unknown and was taken for applied; of one run only
 }
 
-func (t *demoTally) add(of demoTally) {
+func (t *trail) add(of trail) {
 	t.redelivered += of.redelivered
 	t.lateResults += of.lateResults
 	t.decided += of.decided
 }
 
-// demoHistory reads the whole history of a run.
-func demoHistory(ctx context.Context, service ringi.Service, run ringi.RunID) ([]ringi.HistoryEvent, error) {
+// historyOf reads the whole history of a run.
+func historyOf(ctx context.Context, service ringi.Service, run ringi.RunID) ([]ringi.HistoryEvent, error) {
 	var events []ringi.HistoryEvent
 	for after := int64(0); ; {
-		page, err := demoInsist(ctx, func() (ringi.HistoryPage, error) {
+		page, err := insist(ctx, func() (ringi.HistoryPage, error) {
 			return service.History(ctx, ringi.HistoryQuery{Tenant: ringi.DefaultTenant, Run: run, After: after})
 		})
 		if err != nil {
@@ -42,11 +42,11 @@ func demoHistory(ctx context.Context, service ringi.Service, run ringi.RunID) ([
 	}
 }
 
-// demoTallyOf counts in the history of one run. An attempt counts as delivered
+// trailOf counts in the history of one run. An attempt counts as delivered
 // again when it follows one that nobody answered for, or when its token says
 // that it was handed out more than once.
-func demoTallyOf(events []ringi.HistoryEvent) (demoTally, error) {
-	var t demoTally
+func trailOf(events []ringi.HistoryEvent) (trail, error) {
+	var t trail
 	unanswered := map[string]bool{} // by step and direction: the attempt before was given up
 	handOuts := map[string]int{}    // beyond the first, by step, direction and attempt
 	for _, e := range events {
@@ -56,7 +56,7 @@ func demoTallyOf(events []ringi.HistoryEvent) (demoTally, error) {
 			Outcome ringi.Outcome `json:"outcome"`
 		}
 		if err := json.Unmarshal(e.Data, &fact); err != nil {
-			return demoTally{}, fmt.Errorf("read event %d (%s): %w", e.Seq, e.Kind, err)
+			return trail{}, fmt.Errorf("read event %d (%s): %w", e.Seq, e.Kind, err)
 		}
 		call := fact.Step + " " + string(fact.Direction)
 		switch e.Kind {

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -8,15 +8,15 @@ import (
 	"os/exec"
 )
 
-// demoMismatchesTold is how many rows that are wrong are told one by one.
-const demoMismatchesTold = 20
+// rowsTold is how many rows that are wrong are told one by one.
+const rowsTold = 20
 
 // replay folds the log of every run again, as ringi replay --all does, and
 // returns how many rows are not what their log says. The server has ended.
-func (w *demoWorld) replay(ctx context.Context, story *demoStory) (*int, error) {
+func (w *world) replay(ctx context.Context, story *teller) (*int, error) {
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, w.binary, "replay", "--all", "--json", "--database", w.database())
-	cmd.Dir, cmd.Env = w.inner, demoEnvironment(cmd.Environ())
+	cmd.Dir, cmd.Env = w.inner, environment(cmd.Environ())
 	cmd.Stdout, cmd.Stderr = &out, &said
 	ended := cmd.Run() // with mismatches it exits 1, and prints them all the same
 	var replayed struct {
@@ -32,8 +32,12 @@ func (w *demoWorld) replay(ctx context.Context, story *demoStory) (*int, error) 
 		return nil, fmt.Errorf("ringi replay --all did not tell what it found: %w; it ended with %v and said: %s", err, ended, said.Bytes())
 	}
 	n := len(replayed.Mismatches)
-	story.tell("replayed the logs of %d runs with %d events: %s beside them that is not what they add up to", replayed.Runs, replayed.Events, demoCount(n, "row"))
-	for _, m := range replayed.Mismatches[:min(n, demoMismatchesTold)] {
+	found := "everything beside them follows from them"
+	if n > 0 {
+		found = amount(n, "row") + " beside them not following from them"
+	}
+	story.tell("replayed the logs of %d runs, %d events: %s", replayed.Runs, replayed.Events, found)
+	for _, m := range replayed.Mismatches[:min(n, rowsTold)] {
 		story.tell("  run %s: %s at event %d", m.Run, m.What, m.Seq)
 	}
 	return &n, nil

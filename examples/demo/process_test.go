@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 const patience = 30 * time.Second
 
 // shell is a process that runs a line of shell.
-func shell(t *testing.T, life context.Context, line string) (*demoProcess, <-chan error) {
+func shell(t *testing.T, life context.Context, line string) (*process, <-chan error) {
 	t.Helper()
 	dir, died := t.TempDir(), make(chan error, 1)
-	p := &demoProcess{
+	p := &process{
 		life: life, name: "shell", binary: "/bin/sh", args: []string{"-c", line}, dir: dir,
 		log: filepath.Join(dir, "shell.log"), announces: true, died: func(err error) { died <- err },
 	}
@@ -106,7 +106,7 @@ func TestAProcessEndsWithItsLife(t *testing.T) {
 
 // W31: settings for another server do not reach the processes of the demo.
 func TestTheSettingsOfAnotherServerStayOutside(t *testing.T) {
-	got := demoEnvironment([]string{"HOME=/h", "RINGI_DATABASE=sqlite:x", "PATH=/bin", "RINGI_KEYS=k"})
+	got := environment([]string{"HOME=/h", "RINGI_DATABASE=sqlite:x", "PATH=/bin", "RINGI_KEYS=k"})
 	if want := []string{"HOME=/h", "PATH=/bin"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -118,35 +118,35 @@ func TestTheTailOfALogIsWholeLines(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("a line of text\n", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tail := demoLogTail(path)
-	if len(tail) > demoTail || !strings.HasPrefix(tail, "a line of text\n") {
+	tail := logTail(path)
+	if len(tail) > tailBytes || !strings.HasPrefix(tail, "a line of text\n") {
 		t.Errorf("%d bytes that begin with %.20q", len(tail), tail)
 	}
-	if got := demoLogTail(filepath.Join(t.TempDir(), "none")); !strings.Contains(got, "none") {
+	if got := logTail(filepath.Join(t.TempDir(), "none")); !strings.Contains(got, "none") {
 		t.Errorf("a log that is missing: %q", got)
 	}
 }
 
 // W31: what a demo has to prove, and what is said when it did not.
 func TestADemoIsCleanOnlyIfItProvedEverything(t *testing.T) {
-	good := demoResult{Orders: 25, AsExpected: 25, ServerKills: 5, WorkerKills: 5, TasksInFlightAtKills: 1, Redelivered: 1}
-	if f := good.failings(); len(f) != 0 {
+	good := Result{Orders: 25, AsExpected: 25, ServerKills: 5, WorkerKills: 5, TasksInFlightAtKills: 1, Redelivered: 1}
+	if f := good.Failings(); len(f) != 0 {
 		t.Errorf("a good demo fails: %q", f)
 	}
 	one := 1
-	for name, spoil := range map[string]func(*demoResult){
-		"an order that is not as expected": func(r *demoResult) { r.AsExpected-- },
-		"a double effect":                  func(r *demoResult) { r.DoubleEffects++ },
-		"a lost order":                     func(r *demoResult) { r.Lost++ },
-		"four kills of the server":         func(r *demoResult) { r.ServerKills-- },
-		"four kills of the worker":         func(r *demoResult) { r.WorkerKills-- },
-		"kills that hit nothing":           func(r *demoResult) { r.TasksInFlightAtKills = 0 },
-		"nothing delivered again":          func(r *demoResult) { r.Redelivered = 0 },
-		"a row that replay finds wrong":    func(r *demoResult) { r.Mismatches = &one },
+	for name, spoil := range map[string]func(*Result){
+		"an order that is not as expected": func(r *Result) { r.AsExpected-- },
+		"a double effect":                  func(r *Result) { r.DoubleEffects++ },
+		"a lost order":                     func(r *Result) { r.Lost++ },
+		"four kills of the server":         func(r *Result) { r.ServerKills-- },
+		"four kills of the worker":         func(r *Result) { r.WorkerKills-- },
+		"kills that hit nothing":           func(r *Result) { r.TasksInFlightAtKills = 0 },
+		"nothing delivered again":          func(r *Result) { r.Redelivered = 0 },
+		"a row that replay finds wrong":    func(r *Result) { r.Mismatches = &one },
 	} {
 		r := good
 		spoil(&r)
-		if f := r.failings(); len(f) != 1 {
+		if f := r.Failings(); len(f) != 1 {
 			t.Errorf("%s: %q", name, f)
 		}
 	}
@@ -156,7 +156,7 @@ func TestADemoIsCleanOnlyIfItProvedEverything(t *testing.T) {
 // then.
 func TestRequestsInsistOnlyWhileTheServerIsAway(t *testing.T) {
 	tries := 0
-	got, err := demoInsist(t.Context(), func() (int, error) {
+	got, err := insist(t.Context(), func() (int, error) {
 		if tries++; tries < 3 {
 			return 0, &ringi.Error{Code: ringi.CodeUnavailable, Message: "away"}
 		}
@@ -166,7 +166,7 @@ func TestRequestsInsistOnlyWhileTheServerIsAway(t *testing.T) {
 		t.Errorf("got %d, %v", got, err)
 	}
 	no := errors.New("no")
-	if _, err := demoInsist(t.Context(), func() (int, error) { return 0, &ringi.Error{Code: ringi.CodeForbidden, Err: no} }); !errors.Is(err, no) {
+	if _, err := insist(t.Context(), func() (int, error) { return 0, &ringi.Error{Code: ringi.CodeForbidden, Err: no} }); !errors.Is(err, no) {
 		t.Errorf("a refusal became %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bufio"
@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// demoStopGrace is how long a process may take to end by itself before it
+	// stopGrace is how long a process may take to end by itself before it
 	// is killed: a drain of calls that take a second, with room for a slow disk.
-	demoStopGrace = 15 * time.Second
-	// demoTail is how much of a log is shown when a process ends by itself.
-	demoTail = 2 << 10
+	stopGrace = 15 * time.Second
+	// tailBytes is how much of a log is shown when a process ends by itself.
+	tailBytes = 2 << 10
 )
 
-// A demoProcess is a process that the demo started. It can be killed and
+// A process is a process that the demo started. It can be killed and
 // started again, and does not outlive the demo: the end of its life ends it, and
 // on Linux so does the death of the demo itself. Its methods are for one
 // goroutine; only its end is watched by another.
-type demoProcess struct {
+type process struct {
 	life   context.Context // of the demo; a process carries it through its restarts
 	name   string          // as the story calls it
-	binary string          // what it runs, usually this program itself
+	binary string          // what it runs, usually the ringi program
 	args   []string        // of the binary
 	dir    string          // where it runs
 	log    string          // the file that what it says is added to
@@ -40,11 +40,11 @@ type demoProcess struct {
 	// died is told when it ended although nobody ended it.
 	died func(error)
 
-	now *demoLife // the incarnation that runs, or the last one
+	now *incarnation // the incarnation that runs, or the last one
 }
 
-// A demoLife is one incarnation of a process, from its start to its end.
-type demoLife struct {
+// A incarnation is one incarnation of a process, from its start to its end.
+type incarnation struct {
 	cmd  *exec.Cmd
 	gone chan struct{} // closed once it has ended
 
@@ -55,18 +55,18 @@ type demoLife struct {
 // start starts the process and does not wait for it to be of use. It returns the
 // line that the process announces, for which it waits until ctx ends, or "" if
 // it announces nothing.
-func (p *demoProcess) start(ctx context.Context) (line string, err error) {
+func (p *process) start(ctx context.Context) (line string, err error) {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("open the log of %s: %w", p.name, err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }() // the child has its own copy
 	cmd := exec.CommandContext(p.life, p.binary, p.args...)
-	cmd.Dir, cmd.Env = p.dir, demoEnvironment(os.Environ())
+	cmd.Dir, cmd.Env = p.dir, environment(os.Environ())
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = demoAttributes()
+	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = demoStopGrace
+	cmd.WaitDelay = stopGrace
 	var announced *os.File
 	if p.announces {
 		read, write, err := os.Pipe()
@@ -79,7 +79,7 @@ func (p *demoProcess) start(ctx context.Context) (line string, err error) {
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start %s: %w", p.name, err)
 	}
-	now := &demoLife{cmd: cmd, gone: make(chan struct{})}
+	now := &incarnation{cmd: cmd, gone: make(chan struct{})}
 	p.now = now
 	go p.watch(now)
 	if announced == nil {
@@ -89,7 +89,7 @@ func (p *demoProcess) start(ctx context.Context) (line string, err error) {
 }
 
 // watch waits for the end of an incarnation and tells of one that nobody meant.
-func (p *demoProcess) watch(now *demoLife) {
+func (p *process) watch(now *incarnation) {
 	err := now.cmd.Wait()
 	close(now.gone)
 	if now.ordered() || p.life.Err() != nil || p.died == nil {
@@ -99,11 +99,11 @@ func (p *demoProcess) watch(now *demoLife) {
 	if err != nil {
 		how += ": " + err.Error()
 	}
-	p.died(fmt.Errorf("%s %s; the end of its log %s:\n%s", p.name, how, p.log, demoLogTail(p.log)))
+	p.died(fmt.Errorf("%s %s; the end of its log %s:\n%s", p.name, how, p.log, logTail(p.log)))
 }
 
 // announcement reads the first line that the child writes to its stdout.
-func (p *demoProcess) announcement(ctx context.Context, now *demoLife, from *os.File) (string, error) {
+func (p *process) announcement(ctx context.Context, now *incarnation, from *os.File) (string, error) {
 	type heard struct {
 		line string
 		err  error
@@ -121,17 +121,17 @@ func (p *demoProcess) announcement(ctx context.Context, now *demoLife, from *os.
 		}
 		return h.line, nil
 	case <-now.gone:
-		return "", fmt.Errorf("%s ended before it could be called; the end of its log %s:\n%s", p.name, p.log, demoLogTail(p.log))
+		return "", fmt.Errorf("%s ended before it could be called; the end of its log %s:\n%s", p.name, p.log, logTail(p.log))
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 }
 
 // pid returns the number of the running incarnation.
-func (p *demoProcess) pid() int { return p.now.cmd.Process.Pid }
+func (p *process) pid() int { return p.now.cmd.Process.Pid }
 
 // running tells whether the incarnation has not ended yet.
-func (p *demoProcess) running() bool {
+func (p *process) running() bool {
 	if p.now == nil {
 		return false
 	}
@@ -145,7 +145,7 @@ func (p *demoProcess) running() bool {
 
 // kill ends the process at once with SIGKILL and waits until it is gone. It
 // reports false if the process had ended before, so that this was no kill.
-func (p *demoProcess) kill() bool {
+func (p *process) kill() bool {
 	if !p.running() {
 		return false
 	}
@@ -156,8 +156,8 @@ func (p *demoProcess) kill() bool {
 }
 
 // stop asks the process to end, waits, and kills it when it takes longer than
-// demoStopGrace, which is an error.
-func (p *demoProcess) stop() error {
+// stopGrace, which is an error.
+func (p *process) stop() error {
 	if !p.running() {
 		return nil
 	}
@@ -166,32 +166,32 @@ func (p *demoProcess) stop() error {
 		p.kill() // a system without this signal, or it ended just now
 		return nil
 	}
-	late := time.NewTimer(demoStopGrace)
+	late := time.NewTimer(stopGrace)
 	defer late.Stop()
 	select {
 	case <-p.now.gone:
 		return nil
 	case <-late.C:
 		p.kill()
-		return fmt.Errorf("%s did not end within %s and was killed; see %s", p.name, demoStopGrace, p.log)
+		return fmt.Errorf("%s did not end within %s and was killed; see %s", p.name, stopGrace, p.log)
 	}
 }
 
-func (l *demoLife) order() {
+func (l *incarnation) order() {
 	l.mu.Lock()
 	l.meant = true
 	l.mu.Unlock()
 }
 
-func (l *demoLife) ordered() bool {
+func (l *incarnation) ordered() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.meant
 }
 
-// demoEnvironment leaves the settings of ringi out: whoever runs the demo may
+// environment leaves the settings of ringi out: whoever runs the demo may
 // have some for a server of their own, which this is not.
-func demoEnvironment(all []string) []string {
+func environment(all []string) []string {
 	var kept []string
 	for _, setting := range all {
 		if !strings.HasPrefix(setting, "RINGI_") {
@@ -201,13 +201,13 @@ func demoEnvironment(all []string) []string {
 	return kept
 }
 
-// demoLogTail returns the last lines of a log.
-func demoLogTail(path string) string {
+// logTail returns the last lines of a log.
+func logTail(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	if cut := len(data) - demoTail; cut > 0 {
+	if cut := len(data) - tailBytes; cut > 0 {
 		data = data[cut:]
 		if end := bytes.IndexByte(data, '\n'); end >= 0 {
 			data = data[end+1:]

@@ -1,10 +1,10 @@
-package main
+package demo
 
 import "syscall"
 
-// demoAttributes makes a child end with its parent however that one ends, and
+// attributes makes a child end with its parent however that one ends, and
 // puts it into a group of its own, so that Ctrl-C in a terminal reaches the
 // demo alone, which then ends its children in order.
-func demoAttributes() *syscall.SysProcAttr {
+func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

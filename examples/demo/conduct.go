@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -14,40 +14,40 @@ import (
 )
 
 const (
-	// demoSettle is how long orders may take to end after the last one went in:
+	// settleWithin is how long orders may take to end after the last one went in:
 	// a run that is held up by every kill needs about twenty seconds, and feeding
 	// and settling together stay below three minutes.
-	demoSettle = 100 * time.Second
-	// demoProgress is the time between two lines about how far it is.
-	demoProgress = 10 * time.Second
-	// demoLeaseLook is how often the demo asks whether tasks are under lease, once
+	settleWithin = 100 * time.Second
+	// progressEvery is the time between two lines about how far it is.
+	progressEvery = 10 * time.Second
+	// leaseLook is how often the demo asks whether tasks are under lease, once
 	// the moment of a kill has come.
-	demoLeaseLook = 5 * time.Millisecond
-	// demoLeasePatience is how long it waits for one. Orders come in all the
+	leaseLook = 5 * time.Millisecond
+	// leasePatience is how long it waits for one. Orders come in all the
 	// time, so this passes only where nearly all have ended.
-	demoLeasePatience = 10 * time.Second
+	leasePatience = 10 * time.Second
 
-	// demoCall is how long a call of a service takes on average, as over a real
-	// network. With few orders it is longer, up to demoLongCall, so that there
+	// meanCall is how long a call of a service takes on average, as over a real
+	// network. With few orders it is longer, up to longCall, so that there
 	// is work to hit; an attempt may take three seconds.
-	demoCall     = 250 * time.Millisecond
-	demoLongCall = time.Second
-	// demoCalls is about how many calls an order makes.
-	demoCalls = 8
+	meanCall = 250 * time.Millisecond
+	longCall = time.Second
+	// callsPerOrder is about how many calls an order makes.
+	callsPerOrder = 8
 )
 
-// demoCallOf is how long a call takes on average: long enough for the orders to
+// callOf is how long a call takes on average: long enough for the orders to
 // fill the time that they are given, within limits.
-func demoCallOf(feed demoFeed) time.Duration {
-	return min(max(feed.every/demoCalls, demoCall), demoLongCall)
+func callOf(p plan) time.Duration {
+	return min(max(p.every/callsPerOrder, meanCall), longCall)
 }
 
-// A demoConduct feeds the orders and kills the server and the worker meanwhile.
-type demoConduct struct {
-	world *demoWorld
-	feed  demoFeed
-	kills []demoKill
-	story *demoStory
+// A conduct feeds the orders and kills the server and the worker meanwhile.
+type conduct struct {
+	world *world
+	plan  plan
+	kills []kill
+	story *teller
 	now   func() time.Time
 
 	began time.Time
@@ -57,7 +57,7 @@ type demoConduct struct {
 	ended    int
 	runs     []order.Run
 	open     map[string]string // orders under way, with what went wrong about them
-	tally    demoTally
+	tally    trail
 	server   int // kills
 	worker   int
 	inFlight int // tasks under lease at kills
@@ -65,11 +65,11 @@ type demoConduct struct {
 
 // run returns when every order has ended and every kill was done, or when the
 // time is over, which is not an error: the books will tell.
-func (c *demoConduct) run(ctx context.Context) error {
+func (c *conduct) run(ctx context.Context) error {
 	c.began, c.open = c.now(), map[string]string{}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	limited, cancel := context.WithTimeout(ctx, c.feed.span+demoSettle)
+	limited, cancel := context.WithTimeout(ctx, c.plan.span+settleWithin)
 	defer cancel()
 
 	over := make(chan struct{})
@@ -97,12 +97,12 @@ func (c *demoConduct) run(ctx context.Context) error {
 // feedAll starts the orders at their pace and waits until all have ended. The
 // end of the time ends it too. Orders that are repeated stop to come in once the
 // feeding has lasted long enough; others all go in, however late it is.
-func (c *demoConduct) feedAll(ctx context.Context) {
+func (c *conduct) feedAll(ctx context.Context) {
 	var playing sync.WaitGroup
 	defer playing.Wait()
-	room := make(chan struct{}, demoOpen)
-	for i, line := range c.feed.lines {
-		if demoPause(ctx, time.Duration(i)*c.feed.every-c.now().Sub(c.began)) != nil {
+	room := make(chan struct{}, openOrders)
+	for i, line := range c.plan.lines {
+		if pause(ctx, time.Duration(i)*c.plan.every-c.now().Sub(c.began)) != nil {
 			return
 		}
 		select {
@@ -110,7 +110,7 @@ func (c *demoConduct) feedAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if c.feed.repeats && c.now().Sub(c.began) > c.feed.span {
+		if c.plan.repeats && c.now().Sub(c.began) > c.plan.span {
 			return
 		}
 		c.change(func() { c.fed++; c.open[line.Order.OrderID] = "" })
@@ -121,7 +121,7 @@ func (c *demoConduct) feedAll(ctx context.Context) {
 	}
 }
 
-func (c *demoConduct) play(ctx context.Context, line order.Line) {
+func (c *conduct) play(ctx context.Context, line order.Line) {
 	run, tally, err := c.world.clerk.play(ctx, line)
 	c.change(func() {
 		if err != nil {
@@ -135,7 +135,7 @@ func (c *demoConduct) play(ctx context.Context, line order.Line) {
 	})
 }
 
-func (c *demoConduct) change(f func()) {
+func (c *conduct) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f()
@@ -143,12 +143,12 @@ func (c *demoConduct) change(f func()) {
 
 // killAll kills at the drawn moments, or later where nothing is under lease. Once
 // all orders have ended it does not wait for work any more.
-func (c *demoConduct) killAll(ctx context.Context, over <-chan struct{}) error {
+func (c *conduct) killAll(ctx context.Context, over <-chan struct{}) error {
 	for _, k := range c.kills {
 		if err := c.until(ctx, over, k.at); err != nil {
 			return err
 		}
-		if err := demoPause(ctx, demoKillRest); err != nil {
+		if err := pause(ctx, killRest); err != nil {
 			return err
 		}
 		leased, err := c.awaitLease(ctx, over)
@@ -163,8 +163,8 @@ func (c *demoConduct) killAll(ctx context.Context, over <-chan struct{}) error {
 }
 
 // until waits for a moment of the feeding, or its end.
-func (c *demoConduct) until(ctx context.Context, over <-chan struct{}, at time.Duration) error {
-	timer := time.NewTimer(at - demoKillRest - c.now().Sub(c.began))
+func (c *conduct) until(ctx context.Context, over <-chan struct{}, at time.Duration) error {
+	timer := time.NewTimer(at - killRest - c.now().Sub(c.began))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -176,10 +176,10 @@ func (c *demoConduct) until(ctx context.Context, over <-chan struct{}, at time.D
 }
 
 // awaitLease waits until tasks are under lease and returns how many.
-func (c *demoConduct) awaitLease(ctx context.Context, over <-chan struct{}) (int, error) {
+func (c *conduct) awaitLease(ctx context.Context, over <-chan struct{}) (int, error) {
 	for began := c.now(); ; {
-		n, err := demoInsist(ctx, func() (int, error) { return c.world.leased(ctx) })
-		if err != nil || n > 0 || c.now().Sub(began) > demoLeasePatience {
+		n, err := insist(ctx, func() (int, error) { return c.world.leased(ctx) })
+		if err != nil || n > 0 || c.now().Sub(began) > leasePatience {
 			return n, err
 		}
 		select {
@@ -187,14 +187,14 @@ func (c *demoConduct) awaitLease(ctx context.Context, over <-chan struct{}) (int
 			return 0, nil
 		default:
 		}
-		if err := demoPause(ctx, demoLeaseLook); err != nil {
+		if err := pause(ctx, leaseLook); err != nil {
 			return 0, err
 		}
 	}
 }
 
 // kill kills one of the two and starts it again.
-func (c *demoConduct) kill(ctx context.Context, k demoKill, leased int) error {
+func (c *conduct) kill(ctx context.Context, k kill, leased int) error {
 	target, count := c.world.worker, &c.worker
 	if k.server {
 		target, count = c.world.server, &c.server
@@ -216,13 +216,13 @@ func (c *demoConduct) kill(ctx context.Context, k demoKill, leased int) error {
 	}
 	var nth, of int
 	c.change(func() { *count++; c.inFlight += leased; nth, of = *count, len(c.kills)/2 })
-	c.story.tell("kill -9 %s %d (%d of %d) with %s under lease; %s", target.name, pid, nth, of, demoCount(leased, "task"), back)
+	c.story.tell("kill -9 %s %d (%d of %d) with %s under lease; %s", target.name, pid, nth, of, amount(leased, "task"), back)
 	return nil
 }
 
 // tellProgress tells now and then how far it is.
-func (c *demoConduct) tellProgress(ctx context.Context, over <-chan struct{}) {
-	ticker := time.NewTicker(demoProgress)
+func (c *conduct) tellProgress(ctx context.Context, over <-chan struct{}) {
+	ticker := time.NewTicker(progressEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -237,12 +237,12 @@ func (c *demoConduct) tellProgress(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-func (c *demoConduct) tellCount() {
-	c.change(func() { c.story.tell("%s in, %d of them ended", demoCount(c.fed, "order"), c.ended) })
+func (c *conduct) tellCount() {
+	c.change(func() { c.story.tell("%s in, %d of them ended", amount(c.fed, "order"), c.ended) })
 }
 
 // tellOpen tells of orders that did not end in time.
-func (c *demoConduct) tellOpen() {
+func (c *conduct) tellOpen() {
 	c.change(func() {
 		for _, id := range slices.Sorted(maps.Keys(c.open)) {
 			c.story.tell("order %s did not end: %s", id, c.open[id])
@@ -251,20 +251,20 @@ func (c *demoConduct) tellOpen() {
 }
 
 // result is what the demo did; what came of it the books say.
-func (c *demoConduct) result(seed uint64) demoResult {
+func (c *conduct) result(seed uint64) Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return demoResult{
+	return Result{
 		Seed: seed, ServerKills: c.server, WorkerKills: c.worker, TasksInFlightAtKills: c.inFlight,
 		Redelivered: c.tally.redelivered, LateResults: c.tally.lateResults, Approvals: c.tally.decided,
 	}
 }
 
 // save writes what the check of the books needs beside them.
-func (c *demoConduct) save(dir string) error {
+func (c *conduct) save(dir string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := os.WriteFile(filepath.Join(dir, order.OrdersName), demoFirst(c.feed.file, c.fed), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, order.OrdersName), firstLines(c.plan.file, c.fed), 0o600); err != nil {
 		return fmt.Errorf("keep the orders: %w", err)
 	}
 	return order.SaveRuns(dir, c.runs)

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 // W31: orders that are fed once are those of the file, byte for byte.
 func TestOrdersAreFedAsTheyStandInTheFile(t *testing.T) {
-	feed, err := demoFeedOf(25, 0)
+	feed, err := planOf(25, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,11 +26,11 @@ func TestOrdersAreFedAsTheyStandInTheFile(t *testing.T) {
 // W31: under --chaos the orders come again under new ids, with the faults, votes
 // and expectations that they had.
 func TestRepeatedOrdersCarryEverythingButTheirID(t *testing.T) {
-	feed, err := demoFeedOf(0, time.Minute)
+	feed, err := planOf(0, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := int(time.Minute/demoChaosPerOrder) + 1; len(feed.lines) != want {
+	if want := int(time.Minute/chaosPerOrder) + 1; len(feed.lines) != want {
 		t.Fatalf("%d lines, want %d", len(feed.lines), want)
 	}
 	ids := map[string]bool{}
@@ -50,7 +50,7 @@ func TestRepeatedOrdersCarryEverythingButTheirID(t *testing.T) {
 // W31: orders.jsonl in the kept directory holds the orders that were fed.
 func TestTheFirstLinesOfAFile(t *testing.T) {
 	for n, want := range []string{"", "a\n", "a\nb\n", "a\nb\n"} {
-		if got := string(demoFirst([]byte("a\nb\n"), n)); got != want {
+		if got := string(firstLines([]byte("a\nb\n"), n)); got != want {
 			t.Errorf("%d lines: %q, want %q", n, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"encoding/json"
@@ -32,28 +32,28 @@ func TestTallyOfAHistory(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		facts []ringi.Fact
-		want  demoTally
+		want  trail
 	}{
 		{"a run without trouble", []ringi.Fact{
 			ringi.RunStarted{}, ringi.ActivityScheduled{Step: "a", Attempt: 1}, ringi.ActivitySucceeded{CallRef: call("a", 1, 2, 1)},
-		}, demoTally{}},
+		}, trail{}},
 		{"an attempt after one that nobody answered for", []ringi.Fact{
 			ringi.ActivityTimedOut{CallRef: call("a", 1, 2, 1), Why: ringi.ExpiryLease},
 			ringi.ActivityRetried{Step: "a", Attempt: 2},
 			ringi.ActivitySucceeded{CallRef: call("a", 2, 4, 1)},
-		}, demoTally{redelivered: 1}},
+		}, trail{redelivered: 1}},
 		{"an attempt after one that failed", []ringi.Fact{
 			ringi.ActivityFailed{CallRef: call("a", 1, 2, 1)}, ringi.ActivityRetried{Step: "a", Attempt: 2},
-		}, demoTally{}},
+		}, trail{}},
 		{"the same attempt handed out three times", []ringi.Fact{
 			ringi.ActivityStarted{CallRef: call("a", 1, 2, 3)}, ringi.ActivitySucceeded{CallRef: call("a", 1, 2, 3)},
-		}, demoTally{redelivered: 2}},
-		{"a late result", []ringi.Fact{ringi.LateResult{CallRef: call("a", 1, 2, 1), Kind: "succeeded"}}, demoTally{lateResults: 1}},
-		{"two votes about one order", []ringi.Fact{vote, vote}, demoTally{decided: 1}},
-		{"an outcome that is taken for applied", []ringi.Fact{ringi.OutcomeUnknown{Step: "confirm"}}, demoTally{unknown: []string{"confirm"}}},
-		{"an outcome that is taken for not applied", []ringi.Fact{ringi.OutcomeUnknown{Step: "confirm", Assume: ringi.AppliedNo}}, demoTally{}},
+		}, trail{redelivered: 2}},
+		{"a late result", []ringi.Fact{ringi.LateResult{CallRef: call("a", 1, 2, 1), Kind: "succeeded"}}, trail{lateResults: 1}},
+		{"two votes about one order", []ringi.Fact{vote, vote}, trail{decided: 1}},
+		{"an outcome that is taken for applied", []ringi.Fact{ringi.OutcomeUnknown{Step: "confirm"}}, trail{unknown: []string{"confirm"}}},
+		{"an outcome that is taken for not applied", []ringi.Fact{ringi.OutcomeUnknown{Step: "confirm", Assume: ringi.AppliedNo}}, trail{}},
 	} {
-		got, err := demoTallyOf(history(t, c.facts...))
+		got, err := trailOf(history(t, c.facts...))
 		if err != nil {
 			t.Fatal(err)
 		}

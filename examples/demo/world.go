@@ -1,0 +1,211 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/access"
+	"github.com/ringiflow/ringi/api"
+	"github.com/ringiflow/ringi/examples/order"
+)
+
+const (
+	// readyWithin is how long a server may take to answer after it was started: a
+	// second is usual, and a machine that does much else is slow.
+	readyWithin = 30 * time.Second
+	// readyLook is how often it is asked meanwhile.
+	readyLook = 20 * time.Millisecond
+)
+
+// A world is the processes of a demo and the directory that they work in.
+type world struct {
+	life    context.Context // of its processes
+	dir     string          // the books
+	inner   string          // database, keys, logs
+	binary  string          // the ringi program
+	address string          // of the server
+	died    func(error)
+
+	server, worker *process
+	services       []*process
+	clerk          *clerk
+	clients        []*api.Client
+}
+
+// newWorld prepares the directory; nothing runs yet. The processes live as long
+// as life, at most; died is told when one ends that nobody ended.
+func newWorld(life context.Context, c Config, orders []byte, died func(error)) (*world, error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("find the directory of the demo: %w", err)
+	}
+	w := &world{life: life, dir: dir, inner: filepath.Join(dir, EngineDir), binary: c.Binary, died: died}
+	if err := os.MkdirAll(w.inner, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of the demo: %w", err)
+	}
+	if err := os.WriteFile(w.orders(), orders, 0o600); err != nil {
+		return nil, fmt.Errorf("write the orders: %w", err)
+	}
+	if w.address, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	return w, w.makePeople()
+}
+
+// orders is the file of all orders that may be fed, with the faults that the
+// services act out.
+func (w *world) orders() string { return filepath.Join(w.inner, "planned.jsonl") }
+
+func (w *world) keyFile(name string) string { return filepath.Join(w.inner, name+".key") }
+
+func (w *world) keys() string { return filepath.Join(w.inner, "keys") }
+
+func (w *world) database() string { return "sqlite:" + filepath.Join(w.inner, "ringi.db") }
+
+const (
+	shopName   = "shop"   // starts, cancels and looks
+	workerName = "worker" // does the work
+)
+
+// people are everybody with a key: a shop and a worker, which are machines, and
+// two of finance. The shop asks for every order, so that nobody votes on their own.
+func people() []access.Principal {
+	finance := []string{"finance"}
+	voter := []string{api.ScopeRead, api.ScopeDecide}
+	return []access.Principal{
+		{ID: shopName, Kind: ringi.Machine, Scopes: []string{api.ScopeRead, api.ScopeStart, api.ScopeOperate, api.ScopePublish}},
+		{ID: workerName, Kind: ringi.Machine, Scopes: []string{api.ScopeWork}},
+		{ID: "alice", Kind: ringi.Person, Groups: finance, Scopes: voter},
+		{ID: "bob", Kind: ringi.Person, Groups: finance, Scopes: voter},
+	}
+}
+
+// makePeople draws everybody's key, writes the server's file of keys and the
+// worker's own, and makes the clients with which the shop and its people act.
+func (w *world) makePeople() error {
+	w.clerk = &clerk{people: map[string]ringi.Service{}}
+	var lines []string
+	for _, who := range people() {
+		key, line, err := access.NewKey(who)
+		if err != nil {
+			return fmt.Errorf("make a key for %s: %w", who.ID, err)
+		}
+		lines = append(lines, line)
+		if err := os.WriteFile(w.keyFile(who.ID), []byte(key+"\n"), 0o600); err != nil {
+			return fmt.Errorf("write the key of %s: %w", who.ID, err)
+		}
+		client, err := api.NewClient(api.ClientConfig{Address: w.url(), Key: key})
+		if err != nil {
+			return err
+		}
+		w.clients = append(w.clients, client)
+		switch {
+		case who.ID == shopName:
+			w.clerk.shop = client
+		case who.Kind == ringi.Person:
+			w.clerk.people[who.ID] = client
+		}
+	}
+	if err := os.WriteFile(w.keys(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write the keys: %w", err)
+	}
+	return nil
+}
+
+// freeAddress finds a free port, which the server then has to itself through
+// all its restarts.
+func freeAddress() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+func (w *world) url() string { return "http://" + w.address }
+
+// start starts everything: the services, then the server, then the worker that
+// connects the two.
+func (w *world) start(ctx context.Context, seed uint64, call time.Duration) error {
+	urls := map[string]string{}
+	for _, name := range order.ServiceNames() {
+		service := w.process(name, "demo", "service", name, "--db", order.BookPath(w.dir, name), "--orders", w.orders())
+		service.announces = true
+		w.services = append(w.services, service)
+		url, err := service.start(ctx)
+		if err != nil {
+			return err
+		}
+		urls[name] = url
+	}
+	w.server = w.process("server", "serve", "--database", w.database(), "--listen", w.address, "--keys", w.keys(),
+		"--outbox", "file:"+filepath.Join(w.inner, "outbox.jsonl"))
+	w.worker = w.process("worker", "demo", "worker", "--server", w.url(), "--key-file", w.keyFile(workerName),
+		"--stock", urls[order.Stock], "--payment", urls[order.Payment], "--shipping", urls[order.Shipping], "--mail", urls[order.Mail],
+		"--seed", fmt.Sprint(seed), "--call", call.String())
+	if _, err := w.server.start(ctx); err != nil {
+		return err
+	}
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	_, err := w.worker.start(ctx)
+	return err
+}
+
+func (w *world) process(name string, args ...string) *process {
+	return &process{
+		life: w.life, name: name, binary: w.binary, args: args, dir: w.inner,
+		log: filepath.Join(w.inner, name+".log"), died: w.died,
+	}
+}
+
+// ready waits until the server answers durably.
+func (w *world) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("the server did not answer within %s; see %s", readyWithin, w.server.log))
+	defer cancel()
+	client := w.clients[0]
+	for {
+		err := client.Check(ctx)
+		if err == nil {
+			return nil
+		}
+		if err := pause(ctx, readyLook); err != nil {
+			return err
+		}
+	}
+}
+
+// leased asks how many tasks are under lease.
+func (w *world) leased(ctx context.Context) (int, error) {
+	page, err := w.clerk.shop.List(ctx, ringi.WorkerQuery{Tenant: ringi.DefaultTenant})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, q := range page.Queues {
+		n += q.Leased
+	}
+	return n, nil
+}
+
+// stop ends everything in the order in which nobody misses anybody.
+func (w *world) stop() error {
+	var errs []error
+	for _, c := range w.clients { // first, since a server that ends waits for connections that were never used
+		errs = append(errs, c.Close())
+	}
+	for _, p := range append([]*process{w.worker, w.server}, w.services...) {
+		if p != nil {
+			errs = append(errs, p.stop())
+		}
+	}
+	return errors.Join(errs...)
+}
