@@ -63,6 +63,7 @@ const (
 const (
 	codeBusy       = 5
 	codeLocked     = 6
+	codeFull       = 13
 	codeTooBig     = 18
 	codeConstraint = 19
 	codeMismatch   = 20
@@ -94,6 +95,18 @@ func keepsConnection(err error) bool {
 		return true
 	}
 	return false
+}
+
+// neverWritten reports whether an error of COMMIT says that the transaction is
+// certainly not in the file. Without the lock nothing was written; and where
+// the disk was full the last frame is missing, which alone would make the
+// others count, since it is written last and synced after that.
+func neverWritten(err error) bool {
+	var e *modernc.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	return e.Code()&0xff == codeFull || e.Code()&0xff == codeBusy
 }
 
 // conn is the raw connection of the writer with its kept statements. Going

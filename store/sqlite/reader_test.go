@@ -58,3 +58,24 @@ func TestOnlyADatabaseOfRingiIsRead(t *testing.T) {
 		t.Error("a file that is no database was opened")
 	}
 }
+
+// A probe is a write: it fails where a write would.
+func TestAProbeTellsWhetherTheFileCanBeWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ringi.db")
+	writer, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if err := writer.Probe(t.Context(), 1000); err != nil {
+		t.Error(err)
+	}
+	reader, err := sqlite.OpenReading(t.Context(), sqlite.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := reader.Probe(t.Context(), 1000); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("where nothing can be written it is %v, want store.ErrUnavailable", err)
+	}
+}

@@ -16,7 +16,7 @@
 // happens.
 //
 // A full disk, a read-only file or a lock that another program holds are
-// store.ErrUnavailable, and over when their cause is. An error of COMMIT
+// store.ErrUnavailable, and over when their cause is. Any other error of COMMIT
 // itself is store.ErrDoubt. A file that was replaced or removed under the
 // process stops all writing until it is put back or the process restarted:
 // which of two files is the right one is not for this package to guess.
@@ -210,7 +210,8 @@ type tx struct {
 
 // transact runs do in an immediate transaction and commits it. What do returns
 // rolls it back and is returned as it is, if it is an answer of ours, else as
-// store.ErrUnavailable. An error of the commit is store.ErrDoubt.
+// store.ErrUnavailable. An error of the commit is store.ErrDoubt, unless it says
+// that the commit was not even written.
 func (s *Store) transact(ctx context.Context, do func(*tx) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -236,6 +237,9 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) error {
 	}
 	if err := t.exec(stmtCommit); err != nil {
 		t.leave(err)
+		if neverWritten(err) {
+			return away(err)
+		}
 		return fmt.Errorf("%w: %w", store.ErrDoubt, err)
 	}
 	return nil
