@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -86,23 +88,44 @@ func (m *metrics) handler() http.Handler {
 }
 
 // countedStore counts what a store was asked to commit and what it took, and
-// hints the relay that messages were written.
+// hints the relay that messages were written. After a write that failed, the
+// engine's pulse, which only reads, first has to get a write through: a full disk
+// can be read, and the node is not ready all the same.
 type countedStore struct {
 	store.Store
-	m    *metrics
-	wake chan<- struct{}
+	m     *metrics
+	wake  chan<- struct{}
+	probe func(ctx context.Context, bytes int) error
+	full  atomic.Int64 // bytes of the last batch, if it failed; else 0
 }
 
+// probeLeast and probeMost bound what is written to see whether a write works
+// again, in bytes: room for some commits, and no more than one commit has.
+const (
+	probeLeast = 64 << 10
+	probeMost  = 4 << 20
+)
+
 // Commit commits, and counts the writes that were applied.
-func (s countedStore) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
+func (s *countedStore) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
+	if bytes := s.full.Load(); len(writes) == 0 && bytes > 0 {
+		if err := s.probe(ctx, int(bytes)); err != nil {
+			return store.Committed{}, err
+		}
+		s.full.CompareAndSwap(bytes, 0)
+	}
 	done, err := s.Store.Commit(ctx, writes...)
 	if len(writes) == 0 {
 		return done, err
 	}
 	if err != nil {
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt) {
+			s.full.Store(int64(min(max(bytesOf(writes), probeLeast), probeMost)))
+		}
 		s.m.failed.Inc()
 		return done, err
 	}
+	s.full.Store(0)
 	s.m.commits.Inc()
 	s.m.batch.Observe(float64(len(writes)))
 	s.m.lostWrites.Add(float64(len(done.Lost)))
@@ -128,6 +151,16 @@ func (s countedStore) Commit(ctx context.Context, writes ...store.Write) (store.
 		}
 	}
 	return done, nil
+}
+
+// bytesOf is about as much as the writes take: their bodies, and as much again
+// for the pages around them.
+func bytesOf(writes []store.Write) int {
+	n := 0
+	for i := range writes {
+		n += 2 * len(writes[i].Body)
+	}
+	return n
 }
 
 // endOf is the final status that a write gives its run.

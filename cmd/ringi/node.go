@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/engine"
 	"github.com/ringiflow/ringi/outbox"
@@ -30,6 +31,9 @@ const (
 	idleTime = 2 * time.Minute
 	// answerTime bounds a whole request: the longest poll and as much again.
 	answerTime = time.Minute
+	// commandTime is how long a caller waits for a commit, which takes
+	// milliseconds: one that is in doubt may take until the disk is back.
+	commandTime = 10 * time.Second
 )
 
 // Where messages go.
@@ -54,6 +58,7 @@ type node struct {
 	nodeConfig
 	p       *Program
 	store   *sqlite.Store
+	counted *countedStore // the same, as the engine has it
 	engine  *engine.Engine
 	server  *http.Server
 	relay   *outbox.Relay // nil when messages are not read
@@ -78,8 +83,9 @@ func (p *Program) openNode(ctx context.Context, c nodeConfig) (n *node, err erro
 	}()
 	m := newMetrics()
 	wake := make(chan struct{}, 1)
+	n.counted = &countedStore{Store: n.store, m: m, wake: wake, probe: n.store.Probe}
 	if n.engine, err = engine.New(engine.Config{
-		Store: countedStore{n.store, m, wake}, Records: n.store, Catalog: n.store, Events: n.store,
+		Store: n.counted, Records: n.store, Catalog: n.store, Events: n.store,
 		Log: c.log, Observer: m.observer(), WorkersUp: n.up.Load, Drain: drainTime,
 	}); err != nil {
 		return nil, err
@@ -132,7 +138,7 @@ func (n *node) relayed(r outbox.Report) {
 func (n *node) makeServer(who func(*http.Request) (api.Identity, error), m *metrics) error {
 	public := n.p.get(setPublicURL)
 	calls, err := api.New(api.Config{
-		Service: n.engine, Who: who, Ready: n.ready, PublicURL: public, Version: buildOf().Version,
+		Service: prompt{n.engine}, Who: who, Ready: n.ready, PublicURL: public, Version: buildOf().Version,
 		Failed: func(_ context.Context, route string, err error) {
 			n.log.Error("a request met a fault of ours", "route", route, "err", err)
 		},
@@ -158,10 +164,25 @@ func (n *node) makeServer(who func(*http.Request) (api.Identity, error), m *metr
 	return nil
 }
 
+// prompt is a service whose commands are answered in good time. What is not
+// committed by then is unavailable, and may still be carried out: to send it
+// again tells.
+type prompt struct{ *engine.Engine }
+
+// Do decides commands, within commandTime.
+func (s prompt) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	return s.Engine.Do(ctx, commands...)
+}
+
 // ready says why nothing can be answered durably now.
 func (n *node) ready(context.Context) error {
 	if n.leaving.Load() {
 		return errors.New("the server is shutting down")
+	}
+	if n.counted.full.Load() > 0 {
+		return errors.New("the last write failed, and none has worked since")
 	}
 	return n.engine.Ready()
 }
