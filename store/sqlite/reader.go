@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
@@ -19,15 +18,7 @@ import (
 // reads may see two. Whatever would write is store.ErrUnavailable. A file that
 // is missing is an fs.ErrNotExist, one that is not ringi's an error.
 func OpenReading(ctx context.Context, c Config) (*Store, error) {
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.BusyTimeout == 0 {
-		c.BusyTimeout = DefaultBusyTimeout
-	}
-	if c.Readers == 0 {
-		c.Readers = DefaultReaders
-	}
+	c.setDefaults()
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)

@@ -94,9 +94,7 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("the database is in use by process %s (it holds %s): stop that process, or name another file", e.PID, e.Lock)
 }
 
-// Open locks the file, makes or migrates it, and returns the store. Errors
-// say what to do; *InUseError is one of them.
-func Open(ctx context.Context, c Config) (*Store, error) {
+func (c *Config) setDefaults() {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -106,6 +104,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Readers == 0 {
 		c.Readers = DefaultReaders
 	}
+}
+
+// Open locks the file, makes or migrates it, and returns the store. Errors
+// say what to do; *InUseError is one of them.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	c.setDefaults()
 	if c.Path == "" {
 		return nil, errors.New("sqlite: no file is named; give a path such as ringi.db")
 	}
