@@ -84,7 +84,7 @@ func (p *Program) readSources(names []string) ([]sourceFile, error) {
 // readSource reads one file. One byte above the limit of a definition is enough
 // for the checker to say that it is too large.
 func (p *Program) readSource(name string) (sourceFile, error) {
-	in := io.Reader(p.Stdin)
+	in := p.Stdin
 	if name != "-" {
 		f, err := os.Open(p.path(name))
 		if err != nil {

@@ -135,7 +135,7 @@ func (w *desk) start(args ...string) *running {
 // startAt is start on another address.
 func (w *desk) startAt(listen string, args ...string) *running {
 	w.t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(w.t.Context())
 	r := &running{t: w.t, stop: stop, out: &safeBuffer{}, err: &safeBuffer{}, done: make(chan int, 1)}
 	listening := make(chan string, 1)
 	p := w.program(append(args, "--listen", listen)...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -281,11 +282,11 @@ func (p *Program) await(ctx context.Context, svc ringi.Service, run ringi.RunID,
 }
 
 // errWaited is the cause of a wait that took too long.
-var errWaited = fmt.Errorf("waited too long")
+var errWaited = errors.New("waited too long")
 
 func waited(ctx context.Context, last ringi.RunView, timeout time.Duration) error {
-	if context.Cause(ctx) != errWaited {
-		return context.Cause(ctx)
+	if cause := context.Cause(ctx); !errors.Is(cause, errWaited) {
+		return cause
 	}
 	text := fmt.Sprintf("the run did not end within %v", timeout)
 	if last.Status != "" {
