@@ -10,6 +10,7 @@ import (
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/worker"
 	"github.com/ringiflow/ringi/workflow"
+	"github.com/ringiflow/ringi/workflow/expr"
 )
 
 // A fixedDefault is a default or limit that is built in. Those of a definition
@@ -43,6 +44,9 @@ func stepDefaults() []fixedDefault {
 		{"timeouts.queue", "none", "a missing worker is shown, and seldom the fault of the run"},
 		{"timeouts.heartbeat", span(workflow.DefaultHeartbeat), "the work lease: how soon a dead worker is noticed"},
 		{"approval.expires", span(workflow.DefaultApprovalExpiry) + ", then reject", "a weekend and a day"},
+		{"expression.length", size(expr.MaxLength), "a person can still read it"},
+		{"expression.depth", count(expr.MaxDepth), "of nesting"},
+		{"expression.cost", count(expr.MaxCost), "a few milliseconds: what takes longer is an activity"},
 		{"steps", count(engine.DefaultSteps), "people can still read it"},
 		{"depth", count(engine.DefaultDepth), "blocks in each other"},
 		{"width", count(engine.DefaultWidth), "branches side by side"},

@@ -10,11 +10,14 @@
 //
 // # One noun, one file
 //
-// run.go, approval.go, incident.go, event.go, definition.go, replay.go and
-// key.go hold the commands of a noun. serve.go and dev.go start a server; what
-// both are made of is in node.go, and only there engine, store, API, keys,
-// relay and metrics are wired together. setting.go decides where a setting
-// comes from, default.go lists what is fixed, exit.go what the exit codes mean.
+// run.go, start.go, history.go, approval.go, incident.go, event.go, operator.go,
+// definition.go, replay.go and key.go hold the commands of a noun. serve.go and
+// dev.go start a server; what both are made of is in node.go, and only there
+// engine, store, API, keys, relay and metrics are wired together. What ringi
+// demo does is in examples/demo. client.go finds the server, the key and the run
+// that the user means, ring.go makes the keys that a server needs for itself,
+// setting.go decides where a setting comes from and config.go reads its file,
+// default.go lists what is fixed, exit.go says what the exit codes mean.
 //
 // # Rules for every command
 //
