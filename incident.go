@@ -84,6 +84,9 @@ func (t *turn) haltIncident(st *Step) {
 
 func (t *turn) resolveIncident(a ResolveIncident) (Answer, error) {
 	i := t.s.incident(a.Incident)
+	if i == nil && (a.Incident < 1 || a.Incident > t.s.Seq) {
+		return Answer{}, refuse(CodeNotFound, fmt.Sprintf("run %s never had an incident %d", t.s.Run, a.Incident), "see `ringi incidents`")
+	}
 	if i == nil {
 		return Answer{}, refuse(CodeAlreadyDecided, fmt.Sprintf("run %s has no open incident %d", t.s.Run, a.Incident), "see `ringi incidents`")
 	}
