@@ -122,7 +122,7 @@ func TestServiceLetsPeopleResolveIncidents(t *testing.T) {
 		done := ringi.ResolveIncident{Incident: open[0].ID, How: ringi.ResolveDone, Reason: "saw the mail", Output: json.RawMessage(`{"id":"m1"}`)}
 		other := done
 		other.Incident = 999
-		w.wantCode("no such incident", w.do(alice, run, other).Err, ringi.CodeAlreadyDecided)
+		w.wantCode("no such incident", w.do(alice, run, other).Err, ringi.CodeNotFound)
 		w.must(alice, run, done)
 		w.becomes(run, ringi.Completed)
 		if again := w.do(alice, run, done); again.Err == nil && again.Answer.Outcome != ringi.Repeated {
