@@ -161,7 +161,7 @@ func (t *turn) beginActivity(a BeginActivity) (Answer, error) {
 	}
 	t.need(Need{Lane: c.call.Lane, Token: a.Token, How: NeedToken})
 	if workflow.Effect(c.call.Effect).NeedsBegin() {
-		t.emit(ActivityStarted{CallRef: a.CallRef, Worker: a.Worker})
+		t.emit(ActivityStarted(a))
 	}
 	return Answer{Outcome: Accepted}, nil
 }

@@ -61,12 +61,11 @@ func TestRandomCommandsKeepTheRules(t *testing.T) { // W5 W8 W12
 
 // A walk is one run under random commands.
 type walk struct {
-	t       *rapid.T
-	def     *workflow.Definition
-	state   *ringi.State
-	now     time.Time
-	log     []ringi.Event
-	effects map[string]int
+	t     *rapid.T
+	def   *workflow.Definition
+	state *ringi.State
+	now   time.Time
+	log   []ringi.Event
 }
 
 func (w *walk) do(a ringi.Action) {

@@ -43,7 +43,10 @@ func TestEveryCommandArrivesAsItWasSent(t *testing.T) {
 		ringi.DecideApproval{Step: "s", Digest: "d"},
 		ringi.WithdrawDecision{Step: "s", Reason: "r"},
 		ringi.SendEvent{ID: "i", Name: "n", Key: "k", Data: json.RawMessage(`[1]`), Keep: time.Hour},
-		ringi.Cancel{Reason: "r"}, ringi.Pause{Reason: "r"}, ringi.Resume{Reason: "r"}, ringi.Terminate{Reason: "r"},
+		ringi.Cancel{Reason: "r"},
+		ringi.Pause{Reason: "r"},
+		ringi.Resume{Reason: "r"},
+		ringi.Terminate{Reason: "r"},
 		ringi.ResolveIncident{Incident: 7, How: ringi.ResolveDone, Reason: "r", Output: json.RawMessage(`{}`)},
 		ringi.ResolveIncident{Incident: 7, How: ringi.ResolveRunOther, Reason: "r", Activity: "a", Input: json.RawMessage(`1`)},
 	} {

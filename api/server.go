@@ -155,8 +155,8 @@ func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		return
 	}
-	if p == http.ErrAbortHandler {
-		panic(p)
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p) //nolint:forbidigo // the way that net/http documents to close a connection without an answer
 	}
 	err := fmt.Errorf("api: panic: %v\n%s", p, debug.Stack())
 	if s.config.Failed != nil {

@@ -45,7 +45,7 @@ func openFile(t *testing.T, path string) *outbox.File {
 }
 
 func TestAFileSurvivesItsTornLastLine(t *testing.T) { // O7
-	whole := outbox.Message(order(1, "a"))
+	whole := order(1, "a")
 	line := append(outbox.AppendCloudEvent(nil, "", &whole), '\n')
 	second := order(2, "a")
 	next := outbox.AppendCloudEvent(nil, "", &second)

@@ -142,7 +142,7 @@ func (c *chaos) finish() {
 }
 
 // TestNothingIsLostAndOrderHolds runs random programs of writers, failing
-// destinations and relays that die or sleep. O-1, O-2, O-7, O-8, O-16, O7
+// destinations and relays that die or sleep. O-1, O-2, O-7, O-8, O-16, O7.
 func TestNothingIsLostAndOrderHolds(t *testing.T) {
 	run := func(rt *rapid.T, f fixture) {
 		c := &chaos{t: rt, f: f, now: begin, written: map[string]outbox.Message{}, got: map[string]bool{}, last: map[outbox.Key]int64{}}
@@ -167,7 +167,7 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 }
 
 // TestWritersAndRelaysShareOneFile lets real goroutines meet on one database,
-// with a pool of connections and with a single one. O-1, O-2, O-16
+// with a pool of connections and with a single one. O-1, O-2, O-16.
 func TestWritersAndRelaysShareOneFile(t *testing.T) {
 	for _, conns := range []int{1, 8} {
 		t.Run(fmt.Sprint(conns, " connections"), func(t *testing.T) {

@@ -172,7 +172,6 @@ func (f *flow) block(b *Block, st *state) (*state, bool) {
 		if !passes {
 			f.p.report(f.p.at[s].at.position, ruleUnreachable, fmt.Sprintf("no run gets here: %s ends it before", b.Steps[i-1].ID),
 				"remove the steps behind it, or give it a condition: when: …")
-			passes = true
 		}
 		st, passes = f.step(s, st)
 	}

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringiflow/ringi/workflow"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ringiflow/ringi/workflow"
 )
 
 // numbered repeats a format with a running number.

@@ -104,7 +104,7 @@ func (n *node) write(b *bytes.Buffer) {
 func writeText(b *bytes.Buffer, s string) {
 	doc, err := json.Marshal(s)
 	if err != nil {
-		panic("workflow: a string that is not JSON: " + err.Error())
+		panic("workflow: a string that is not JSON: " + err.Error()) //nolint:forbidigo // encoding/json writes every string
 	}
 	b.Write(doc)
 }

@@ -166,7 +166,7 @@ func (s *trapScan) blockScalar() {
 }
 
 // quotedValue passes a quoted text. Text behind it on the same line is the
-// trap of a condition that begins with a quote: when: "a" == input.x
+// trap of a condition that begins with a quote, such as: when: "a" == input.x.
 func (s *trapScan) quotedValue() {
 	start := s.at
 	end := quoteEnd(s.text, s.at)
@@ -178,8 +178,10 @@ func (s *trapScan) quotedValue() {
 	s.blanks()
 	if !s.atEnd() && s.text[s.at] != ':' {
 		line := strings.TrimRight(s.text[start:s.lineEnd(s.at)], " \t\r")
-		s.add(trap{at: start, end: start + len(line), text: line, rule: ruleSyntax,
-			message: "text stands behind the closing quote, which YAML does not allow"})
+		s.add(trap{
+			at: start, end: start + len(line), text: line, rule: ruleSyntax,
+			message: "text stands behind the closing quote, which YAML does not allow",
+		})
 	}
 	s.skipLine()
 }
@@ -357,8 +359,10 @@ func (s *trapScan) flowTrap(token int) int {
 		end++
 	}
 	text := strings.TrimRight(s.text[start:end], " \t\r\n")
-	s.add(trap{at: start, end: start + len(text), text: text, rule: ruleBraces,
-		message: "an expression inside { } or [ ] must be quoted, since YAML reads its brackets as its own"})
+	s.add(trap{
+		at: start, end: start + len(text), text: text, rule: ruleBraces,
+		message: "an expression inside { } or [ ] must be quoted, since YAML reads its brackets as its own",
+	})
 	s.at = end
 	return end
 }

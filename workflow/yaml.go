@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -50,14 +51,14 @@ func (p *parser) readYAML(text []byte) *node {
 func decodeYAML(text string) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	var root yaml.Node
-	if err := dec.Decode(&root); err == io.EOF {
+	if err := dec.Decode(&root); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
 	var second yaml.Node
 	switch err := dec.Decode(&second); {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return &root, nil
 	case err != nil:
 		return nil, err
@@ -75,7 +76,8 @@ func (e *secondDocument) Error() string {
 // yamlProblem reports a syntax error in words for people who do not know how a
 // YAML parser works. unclosed is the offset of a quote or bracket without end, or -1.
 func (p *parser) yamlProblem(err error, unclosed int) {
-	if e, ok := err.(*secondDocument); ok {
+	var e *secondDocument
+	if errors.As(err, &e) {
 		p.report(position{max(e.line, 1), 1}, ruleDocuments, "a second document begins here; a file holds one definition", "put the second definition into a file of its own")
 		return
 	}

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"errors"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -29,7 +30,7 @@ func (w *world) replay(ctx context.Context, story *teller) (*int, error) {
 		} `json:"mismatches"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &replayed); err != nil {
-		return nil, fmt.Errorf("ringi replay --all did not tell what it found: %w; it ended with %v and said: %s", err, ended, said.Bytes())
+		return nil, fmt.Errorf("ringi replay --all did not tell what it found: %w; it said: %s", errors.Join(err, ended), said.Bytes())
 	}
 	n := len(replayed.Mismatches)
 	found := "everything beside them follows from them"
