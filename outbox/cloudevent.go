@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"mime"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -31,19 +29,9 @@ const DefaultEventSource = "ringi"
 //
 // It cannot fail: a message that Check would refuse still becomes valid JSON.
 func AppendCloudEvent(dst []byte, source string, m *Message) []byte {
-	if source == "" {
-		source = DefaultEventSource
-	}
 	dst = append(dst, `{"specversion":"1.0"`...)
-	dst = appendMember(dst, "id", m.ID)
-	dst = appendMember(dst, "source", source)
-	dst = appendMember(dst, "type", m.Type)
-	dst = appendMember(dst, "subject", m.AggregateID)
-	dst = appendMember(dst, "time", m.CreatedAt.UTC().Format(time.RFC3339Nano))
-	dst = appendMember(dst, "aggregatetype", m.AggregateType)
-	dst = appendMember(dst, "tenant", fmt.Sprint(m.Tenant))
-	if m.Seq > 0 {
-		dst = appendMember(dst, "sequence", fmt.Sprintf("%020d", m.Seq))
+	for name, value := range Attributes(source, m) {
+		dst = appendMember(dst, name, value)
 	}
 	dst = appendHeaders(dst, m.Headers)
 	if m.ContentType != "" {
