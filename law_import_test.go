@@ -29,6 +29,9 @@ var mayImport = map[string][]string{
 	"store/faulty":    {".", "store", "outbox"},
 	"store/storetest": {".", "outbox", "store", "store/faulty"},
 
+	// A PostgreSQL server for tests of any package and for demonstrations.
+	"store/postgres/pgtest": {},
+
 	"engine":  {".", "store", "workflow"},
 	"access":  {"."},
 	"worker":  {"."},
