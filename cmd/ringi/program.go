@@ -170,7 +170,7 @@ func (p *Program) rootCommand() *cobra.Command {
 	groups(root, "Runs", p.startCommand(), p.sendCommand(), p.runsCommand(), p.showCommand(), p.historyCommand(),
 		p.cancelCommand(), p.pauseCommand(), p.resumeCommand(), p.terminateCommand())
 	groups(root, "People", p.approvalsCommand(), p.approveCommand(), p.rejectCommand(), p.incidentsCommand(), p.resolveCommand())
-	groups(root, "Operation", p.replayCommand(), p.keysCommand(), p.versionCommand())
+	groups(root, "Operation", p.replayCommand(), simCommand(p), p.keysCommand(), p.versionCommand())
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesText})
 	return root
 }

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/store"
+)
+
+// A database is the store of the world behind all that breaks on the way to
+// it. Everything that really happens to a row passes here, and is checked here.
+type database struct {
+	*store.Memory // replaced by a restore
+	w             *world
+	clock         *skewed
+	restores      int
+	jumped        time.Time // when its clock was set last
+	backup        *store.Memory
+	timers        map[store.DueTimer]int // how often each was handed out
+}
+
+func newDatabase(w *world) *database {
+	db := &database{w: w, clock: newSkewed(w, 0), timers: map[store.DueTimer]int{}}
+	db.Memory = store.NewMemory(store.MemoryConfig{Now: db.clock.now, Incarnation: "0"})
+	return db
+}
+
+// Commit applies writes and checks at once what they led to.
+func (db *database) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
+	leases := db.leasesFor(writes)
+	var done store.Committed
+	var err error
+	if db.w.options.Store != nil {
+		done, err = db.w.options.Store(db.Memory).Commit(ctx, writes...)
+	} else {
+		done, err = db.Memory.Commit(ctx, writes...)
+	}
+	if err != nil {
+		db.w.fail("bad_write", "the store refused a batch: %v", err)
+		return done, err
+	}
+	lost := map[int]store.Condition{}
+	for _, l := range done.Lost {
+		lost[l.Index] = l.What
+	}
+	for i := range writes {
+		w := &writes[i]
+		if what, ok := lost[i]; ok {
+			db.w.trace("lost ", string(w.Key.Run), " ", string(what))
+			db.w.tell("a write of run %s was lost: %s", short(w.Key.Run), what)
+			if what == store.CondSequence {
+				db.w.struck(StaleCache, "run %s had moved on from event %d", short(w.Key.Run), w.First-1)
+			}
+			continue
+		}
+		db.w.watch.wrote(w, leases)
+	}
+	return done, nil
+}
+
+// Claim hands tasks out and checks that they may be.
+func (db *database) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error) {
+	claimed, err := db.Memory.Claim(ctx, c)
+	for _, t := range claimed {
+		db.w.watch.handedOut(t.Key, t.Row, t.Token, c.Worker)
+	}
+	return claimed, err
+}
+
+// DueTimers counts the timers that are handed out more than once.
+func (db *database) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
+	due, err := db.Memory.DueTimers(ctx, now, until, limit)
+	for _, t := range due {
+		if db.timers[t]++; db.timers[t] == 2 {
+			db.w.struck(TimerRepeated, "%s of run %s", t.ID, short(t.Key.Run))
+		}
+	}
+	return due, err
+}
+
+// Settle applies what a sweep decided, and counts what was given back.
+func (db *database) Settle(ctx context.Context, s store.Settlement) error {
+	for _, l := range s.Lapses {
+		db.w.struck(HandOverLapsed, "lane %d of run %s", l.Lane, short(l.Key.Run))
+	}
+	return db.Memory.Settle(ctx, s)
+}
+
+// far is later than everything in a world.
+const far = 100 * 365 * 24 * time.Hour
+
+// leases reads all task rows that a sweep will ever look at.
+func (db *database) leases() []store.DueTask {
+	due, err := db.Memory.DueTasks(context.Background(), epoch.Add(far), 1<<20)
+	if err != nil {
+		db.w.fail("store", "leases cannot be read: %v", err)
+	}
+	return due
+}
+
+// leasesFor reads them when a write is about to give attempts up.
+func (db *database) leasesFor(writes []store.Write) []store.DueTask {
+	for i := range writes {
+		if bytes.Contains(writes[i].Body, []byte(`"ActivityTimedOut"`)) {
+			return db.leases()
+		}
+	}
+	return nil
+}
+
+// nextInterest is when something in the store wants to be looked at, at latest
+// at a time; ok is false when something does already.
+func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
+	shift := db.clock.now().Sub(db.w.now) // rows are in the database's time
+	at = latest
+	ok = true
+	look := func(t time.Time) {
+		if t.IsZero() {
+			return
+		}
+		t = t.Add(-shift)
+		ok = ok && t.After(db.w.now)
+		if t.Before(at) {
+			at = t
+		}
+	}
+	for _, t := range db.leases() {
+		switch {
+		case t.Leased:
+			look(t.LeaseEnd)
+		case !t.Row.Held || t.Row.Awaited:
+			look(t.Row.ReadyAt)
+			look(t.Row.GiveUpAt)
+		}
+	}
+	for _, sh := range db.w.watch.all() {
+		rows := ringi.Standing(sh.state)
+		for _, t := range rows.Timers {
+			look(t.FireAt)
+		}
+		for _, t := range rows.Tasks {
+			if t.GiveUpAt.IsZero() && !t.Held && !sh.out(t) {
+				look(t.ReadyAt)
+			}
+		}
+	}
+	return at, ok
+}
+
+// restore brings the database back to its backup, as an operator would after a
+// disaster: what was committed since is gone, and its incarnation is another.
+func (db *database) restore() {
+	if db.backup == nil {
+		return
+	}
+	gone := db.w.watch.lostSince(db.backup)
+	if gone == 0 {
+		return
+	}
+	db.restores++
+	db.Memory = db.backup.Copy(fmt.Sprint(db.restores))
+	db.w.struck(StoreRestored, "%d runs lost events", gone)
+	db.w.watch.restored()
+	db.w.broker.restored()
+}
+
+// source is the outbox of the database as it stands, for a relay that outlives
+// a restore.
+type source struct{ db *database }
+
+var _ outbox.Source = source{}
+
+// Claim implements outbox.Source.
+func (s source) Claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error) {
+	return s.db.Outbox().Claim(ctx, c)
+}
+
+// Mark implements outbox.Source.
+func (s source) Mark(ctx context.Context, at time.Time, marks []outbox.Mark) (int, error) {
+	return s.db.Outbox().Mark(ctx, at, marks)
+}
+
+// Prune implements outbox.Source.
+func (s source) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
+	return s.db.Outbox().Prune(ctx, before, limit)
+}
+
+// Stats implements outbox.Source.
+func (s source) Stats(ctx context.Context) (outbox.Stats, error) { return s.db.Outbox().Stats(ctx) }
+
+// short is the end of a run's id, which tells the runs of a world apart.
+func short(run ringi.RunID) string {
+	if len(run) < 6 {
+		return string(run)
+	}
+	return "…" + string(run[len(run)-6:])
+}

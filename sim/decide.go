@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/workflow"
+)
+
+// rules is the signature of ringi.Decide.
+type rules = func(*workflow.Definition, *ringi.State, ringi.Command, ringi.Evaluator) (ringi.Decision, error)
+
+// decide stands between a node and the rules: every command is decided twice
+// and must come out alike, on a state that nobody changes by it, and which is
+// what the log adds up to at that event.
+func (x *watch) decide(n *node) rules {
+	decide := x.w.options.Rules
+	if decide == nil {
+		decide = ringi.Decide
+	}
+	return func(def *workflow.Definition, s *ringi.State, cmd ringi.Command, ev ringi.Evaluator) (ringi.Decision, error) {
+		name := ringi.ActionName(cmd.Do)
+		x.w.count.commands[name]++
+		before := encoded(s)
+		first, err := decide(def, s, cmd, ev)
+		again, errAgain := decide(def, s, cmd, ev)
+		if a, b := decision(first, err), decision(again, errAgain); !bytes.Equal(a, b) {
+			x.w.fail("decide_twice", "%s of run %s was decided in two ways:\n  %s\n  %s", name, short(s.Run), a, b)
+		}
+		if !bytes.Equal(before, encoded(s)) {
+			x.w.fail("decide_changes", "deciding %s changed the state of run %s", name, short(s.Run))
+		}
+		x.cached(n, s, before)
+		if len(first.Events) > 0 {
+			n.led[cmd.Run] = sha256.Sum256(encoded(ringi.Fold(s, first.Events...)))
+		}
+		x.w.trace("decide ", name, " ", string(cmd.Run), " ", string(first.Answer.Outcome), string(ringi.ErrorCode(err)))
+		return first, err
+	}
+}
+
+func encoded(s *ringi.State) []byte {
+	raw, err := ringi.EncodeState(s)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return raw
+}
+
+// decision writes a decision down, byte for byte.
+func decision(d ringi.Decision, err error) []byte {
+	events, _ := ringi.EncodeEvents(d.Events)
+	raw, _ := json.Marshal(struct {
+		Events json.RawMessage
+		Needs  []ringi.Need
+		Answer ringi.Answer
+		Repair *ringi.Start
+		Err    string
+	}{events, d.Needs, d.Answer, d.Repair, errorText(err)})
+	return raw
+}
+
+// cached compares a state in the memory of a node with the log. A state inside
+// a batch, and one of a history that a restore has ended, are in no log.
+func (x *watch) cached(n *node, s *ringi.State, raw []byte) {
+	sh := x.of(s.Tenant, s.Run)
+	if sh == nil || sh.rewound || s.Seq == 0 {
+		return
+	}
+	have := sha256.Sum256(raw)
+	if n.led[s.Run] == have {
+		return // what an earlier command of the batch led to; nobody has proved it yet
+	}
+	if sum, ok := sh.sums[s.Seq]; ok && sum != have && s.Seq <= sh.state.Seq {
+		x.w.fail("cache", "%s holds run %s at event %d in a state that its log does not add up to", n.name, short(s.Run), s.Seq)
+	}
+}

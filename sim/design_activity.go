@@ -1,0 +1,128 @@
+package sim
+
+// The activities of the simulated world, by what their services bear.
+const (
+	activityLook = "work.look" // only reads
+	activityPut  = "work.put"  // honours its key
+	activityPay  = "work.pay"  // does it again each time, and can be asked
+	activityMail = "work.mail" // does it again each time
+	activityFind = "work.find" // asks about a pay
+	activityUndo = "work.undo" // undoes, honouring its key
+	activityTake = "work.take" // undoes, again each time
+	activityHand = "work.hand" // what a person orders in place of an undo
+)
+
+// activityNames are what workers of the default queue serve.
+func activityNames() []string {
+	return []string{activityLook, activityPut, activityPay, activityMail, activityFind, activityUndo, activityTake, activityHand}
+}
+
+// activity draws a call with its contract.
+func (g *designer) activity(s object, id string, depth int, v *view) object {
+	effect := one(g.d, "pure", "idempotent", "idempotent", "probeable", "probeable", "at_most_once", "at_most_once")
+	name := map[string]string{"pure": activityLook, "idempotent": activityPut, "probeable": activityPay, "at_most_once": activityMail}[effect]
+	s = append(s, field{"activity", name})
+	if effect != "at_most_once" || g.d.hit(0.9) {
+		s = append(s, field{"effect", effect})
+	}
+	s = append(s, field{"with", object{{"n", quote("${ " + g.number(v) + " }")}, {"s", quote("${ input.s }")}}})
+	if g.d.hit(0.15) {
+		s = append(s, field{"queue", queueSide})
+	}
+	if effect == "idempotent" && g.d.hit(0.15) {
+		s = append(s, field{"key", quote("own/${ run.id }/" + id)})
+	}
+	s = append(s, field{"timeouts", g.timeouts()})
+	if r := g.retry(effect != "at_most_once"); r != nil {
+		s = append(s, field{"retry", r})
+	}
+	irreversible := effect != "pure" && g.d.hit(0.1)
+	undone := effect != "pure" && !irreversible && g.d.hit(0.75)
+	switch {
+	case irreversible:
+		s = append(s, field{"irreversible", "true"}, field{"accepted", quote("the simulator means it")})
+	case undone:
+		s = append(s, field{"compensate", g.compensate(v)})
+	}
+	s = g.doubt(s, effect, undone)
+	if effect == "probeable" {
+		s = append(s, field{"probe", object{{"activity", activityFind}, {"with", object{{"key", quote("${ step.key }")}}}}})
+	}
+	answers := g.d.hit(0.7)
+	if answers {
+		s = append(s, field{"output", object{
+			{"type", "object"},
+			{"required", list("id", "n")},
+			{"properties", object{{"id", object{{"type", "string"}}}, {"n", object{{"type", "number"}}}}},
+		}})
+	}
+	handled := g.catch(s, depth, v, "declined", "timed_out", "bad_output", "expression", "*")
+	if answers && !assumes(s) && len(handled) == len(s) {
+		v.outputs = append(v.outputs, id) // certain for all that stands behind
+	}
+	return handled
+}
+
+// queueSide is the second queue, which not every worker serves.
+const queueSide = "side"
+
+// assumes reports whether a run can go on behind a step without its output.
+func assumes(s object) bool {
+	for _, f := range s {
+		if f.key == "on_unknown" && f.value == "assume_applied" {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *designer) timeouts() object {
+	t := object{
+		{"attempt", one(g.d, "6s", "15s", "40s", "5m")},
+		{"total", one(g.d, "5m", "10m", "1h")},
+		{"heartbeat", one(g.d, "6s", "12s", "30s")},
+	}
+	if g.d.hit(0.2) {
+		t = append(t, field{"queue", one(g.d, "10s", "1m")})
+	}
+	return t
+}
+
+func (g *designer) retry(more bool) object {
+	if !more || !g.d.hit(0.7) {
+		return nil
+	}
+	attempts := g.d.from(1, 4)
+	r := object{{"attempts", string(rune('0' + attempts))}}
+	if attempts > 1 {
+		r = append(r, field{"backoff", object{{"initial", one(g.d, "300ms", "1s", "4s")}, {"factor", "2"}, {"max", "30s"}}})
+	}
+	if g.d.hit(0.5) {
+		r = append(r, field{"stop_on", list("declined")})
+	}
+	return r
+}
+
+func (g *designer) compensate(v *view) object {
+	c := object{{"activity", activityUndo}, {"with", object{{"key", quote("${ step.key }")}, {"n", quote("${ " + g.number(v) + " }")}}}}
+	switch {
+	case g.d.hit(0.25):
+		c[0].value = activityTake
+		c = append(c, field{"effect", "at_most_once"})
+	case g.d.hit(0.4):
+		c = append(c, field{"retry", object{{"attempts", "2"}, {"backoff", object{{"initial", "1s"}, {"factor", "2"}, {"max", "30s"}}}}})
+	}
+	return c
+}
+
+// doubt draws what is done when nobody knows.
+func (g *designer) doubt(s object, effect string, undone bool) object {
+	if effect == "pure" || effect == "idempotent" || !g.d.hit(0.6) {
+		return s
+	}
+	ways := []string{"incident", "assume_applied", "assume_not_applied", "fail"}
+	if undone {
+		ways = append(ways, "compensate", "compensate")
+	}
+	return append(s, field{"on_unknown", one(g.d, ways...)})
+}

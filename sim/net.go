@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/ringiflow/ringi"
+)
+
+// A sender is somebody outside of the nodes who talks to them over a network.
+type sender struct {
+	w        *world
+	name     string
+	received map[string]int // by node: the largest number that arrived
+	gone     func() bool    // the process that sent is no more; nil: it lives
+}
+
+func newSender(w *world, name string) *sender {
+	return &sender{w: w, name: name, received: map[string]int{}}
+}
+
+func (s *sender) alive() bool { return s.gone == nil || !s.gone() }
+
+// travel is how long a message is under way.
+func (w *world) travel() time.Duration {
+	if w.strikes(MessageReordered, 0.08) {
+		return w.faults.span(0, 9*time.Second)
+	}
+	return w.order.span(200*time.Microsecond, 20*time.Millisecond)
+}
+
+// send brings something to a node: once, never, or twice.
+func (s *sender) send(n *node, what string, arrive func(*node)) {
+	w := s.w
+	w.messages++
+	number, times := w.messages, 1
+	switch {
+	case w.strikes(RequestLost, 0.04):
+		w.struck(RequestLost, "%s of %s to %s", what, s.name, n.name)
+		return
+	case w.strikes(RequestRepeated, 0.04):
+		times = 2
+		w.struck(RequestRepeated, "%s of %s to %s", what, s.name, n.name)
+	}
+	for range times {
+		w.after(w.travel(), what+" of "+s.name+" at "+n.name, func() {
+			if !n.up {
+				return // nobody listens there
+			}
+			if number < s.received[n.name] {
+				w.struck(MessageReordered, "%s of %s to %s", what, s.name, n.name)
+			}
+			s.received[n.name] = max(s.received[n.name], number)
+			arrive(n)
+		})
+	}
+}
+
+// back brings an answer to the sender: once, never, or twice.
+func (s *sender) back(n *node, what string, arrive func()) {
+	w := s.w
+	times := 1
+	switch {
+	case w.strikes(AnswerLost, 0.04):
+		w.struck(AnswerLost, "to %s of %s from %s", what, s.name, n.name)
+		return
+	case w.strikes(AnswerRepeated, 0.02):
+		times = 2
+		w.struck(AnswerRepeated, "to %s of %s from %s", what, s.name, n.name)
+	}
+	for range times {
+		w.after(w.travel(), "answer to "+what+" of "+s.name, func() {
+			if s.alive() {
+				arrive()
+			}
+		})
+	}
+}
+
+// patience is how long a sender waits for an answer before it asks again,
+// perhaps elsewhere.
+const patience = 6 * time.Second
+
+// do sends commands until they are answered, as a good client does: the same
+// ones, to any node, for as long as the sender lives. then is called once.
+func (s *sender) do(what string, commands []ringi.Command, then func([]ringi.Result)) {
+	answered := false
+	tries := 0
+	var try func()
+	try = func() {
+		if answered || !s.alive() {
+			return
+		}
+		if tries++; tries > mostTries {
+			then(nil)
+			answered = true
+			return
+		}
+		mine := tries
+		s.send(one(s.w.order, s.w.nodes...), what, func(n *node) {
+			n.do(commands, func(results []ringi.Result) {
+				s.back(n, what, func() {
+					if answered {
+						return
+					}
+					if unavailable(results) {
+						s.w.after(s.w.order.span(100*time.Millisecond, 2*time.Second), what+" again of "+s.name, try)
+						mine = 0
+						return
+					}
+					answered = true
+					then(results)
+				})
+			})
+		})
+		s.w.after(patience, "patience of "+s.name+" with "+what, func() {
+			if mine == tries {
+				try()
+			}
+		})
+	}
+	try()
+}
+
+// mostTries ends the patience of a sender whom nobody can ever answer.
+const mostTries = 400
+
+// unavailable reports whether nobody decided at least one of the commands.
+func unavailable(results []ringi.Result) bool {
+	for _, r := range results {
+		if ringi.ErrorCode(r.Err) == ringi.CodeUnavailable {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,250 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ringiflow/ringi"
+)
+
+// people are the persons of a world, and a machine that would like to be one.
+func people() []ringi.Actor {
+	return []ringi.Actor{
+		{ID: "alice", Kind: ringi.Person, Groups: []string{"finance"}},
+		{ID: "bob", Kind: ringi.Person, Groups: []string{"finance", "managers"}},
+		{ID: "carol", Kind: ringi.Person, Groups: []string{"managers"}},
+		{ID: "dave", Kind: ringi.Person, Groups: []string{"managers", "finance"}},
+		{ID: "erin", Kind: ringi.Person, Groups: []string{"finance"}}, // who requests
+		{ID: "robot", Kind: ringi.Machine, Groups: []string{"finance", "managers"}},
+	}
+}
+
+func person(id string) (ringi.Actor, bool) {
+	for _, p := range people() {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return ringi.Actor{}, false
+}
+
+// A crowd is everybody who sends commands and is no worker: clients that start
+// runs and send events, people who vote, operators.
+type crowd struct {
+	w       *world
+	clients *sender
+	starts  int
+	events  int
+}
+
+func newCrowd(w *world) *crowd { return &crowd{w: w, clients: newSender(w, "a client")} }
+
+// one sends one command and forgets it, or sends it until it is answered.
+func (c *crowd) send(actor ringi.Actor, run ringi.RunID, do ringi.Action, then func(ringi.Result)) {
+	cmd := ringi.Command{Tenant: ringi.DefaultTenant, Run: run, Actor: actor, Do: do}
+	if c.w.tracer.on {
+		text, _ := json.Marshal(do)
+		c.w.tell("%s sends %s for run %s: %s", actor.ID, ringi.ActionName(do), short(run), text)
+	}
+	c.clients.do(ringi.ActionName(do), []ringi.Command{cmd}, func(results []ringi.Result) {
+		if then != nil && results != nil {
+			then(results[0])
+		}
+	})
+}
+
+// begin starts a run.
+func (c *crowd) begin() {
+	w, d := c.w, c.w.actors
+	c.starts++
+	def := one(d, w.definitions...)
+	key := ""
+	switch {
+	case d.hit(0.25):
+		key = fmt.Sprintf("key-%d", d.below(3))
+	case d.hit(0.5):
+		key = fmt.Sprintf("start-%d", c.starts)
+	}
+	input := json.RawMessage(fmt.Sprintf(`{"n":%d,"z":%d,"s":%q}`, d.below(12), one(d, 0, 1, 1, 1), one(d, eventKeys()...)))
+	start := ringi.Start{Definition: def.Name, Key: key, Input: input}
+	if d.hit(0.2) {
+		start.EventID = "event-0"
+	}
+	erin, _ := person("erin")
+	c.send(erin, "", start, func(r ringi.Result) {
+		if r.Err != nil || !r.Created {
+			w.struck(StartRepeated, "of %s: %s", def.Name, errorText(r.Err))
+		}
+	})
+	if key != "" && w.strikes(StartRepeated, 0.3) {
+		c.send(erin, "", start, nil)
+	}
+}
+
+func eventKeys() []string { return []string{"a", "b", "c"} }
+
+// event sends an event; now and then again under the same id.
+func (c *crowd) event(name, key string) {
+	w := c.w
+	c.events++
+	id := fmt.Sprintf("event-%d", c.events)
+	e := ringi.SendEvent{ID: id, Name: name, Key: key, Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, c.events))}
+	if w.actors.hit(0.2) && !w.calm {
+		e.Keep = 30 * time.Second
+	}
+	w.sent[id] = ringi.SentEvent{ID: id, Name: name, Key: key}
+	if c.over(name, key) {
+		w.struck(EventLate, "%s of %s %s", id, name, key)
+	}
+	robot, _ := person("robot")
+	w.count.commands["send_event"]++
+	c.send(robot, "", e, nil)
+	if w.strikes(EventRepeated, 0.3) {
+		w.struck(EventRepeated, "%s", id)
+		w.after(w.order.span(0, 5*time.Second), "event again", func() { c.send(robot, "", e, nil) })
+	}
+}
+
+// over reports whether a wait for such an event has ended without one.
+func (c *crowd) over(name, key string) bool {
+	for _, sh := range c.w.watch.all() {
+		def := c.w.definition(sh.state)
+		for _, st := range sh.state.Steps {
+			if st.Outcome == ringi.Open || st.By != "" || st.Wait != nil || def == nil {
+				continue
+			}
+			if step := def.Step(st.ID); step != nil && step.Wait != nil && step.Wait.Event == name && inputKey(sh.state) == key {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func inputKey(s *ringi.State) string {
+	var in struct {
+		S string `json:"s"`
+	}
+	_ = json.Unmarshal(s.Input, &in) // the world made it
+	return in.S
+}
+
+// asked lists the open approvals as the store has them.
+func (c *crowd) asked() []ringi.ApprovalView {
+	list, _, err := c.w.db.Approvals(context.Background(), ringi.ApprovalQuery{Tenant: ringi.DefaultTenant})
+	if err != nil {
+		c.w.fail("store", "approvals cannot be read: %v", err)
+	}
+	return list
+}
+
+// vote lets somebody vote, who may or may not.
+func (c *crowd) vote() {
+	list := c.asked()
+	if len(list) == 0 {
+		return
+	}
+	w, d := c.w, c.w.actors
+	a := list[d.below(len(list))]
+	p := one(d, people()...)
+	v := ringi.DecideApproval{Step: a.Step, Approve: !d.hit(0.15), Digest: a.Digest, Comment: "seen"}
+	if d.hit(0.05) {
+		v.Digest = "of something else"
+	}
+	send := func() { c.send(p, a.Run, v, func(r ringi.Result) { c.voted(p, r) }) }
+	send()
+	if w.strikes(DoubleClick, 0.25) {
+		w.struck(DoubleClick, "%s on %s of run %s", p.ID, a.Step, short(a.Run))
+		send()
+	}
+	if w.strikes(WithdrawRace, 0.25) {
+		w.after(d.span(0, 400*time.Millisecond), "withdrawal", func() {
+			w.struck(WithdrawRace, "%s on %s of run %s", p.ID, a.Step, short(a.Run))
+			c.send(p, a.Run, ringi.WithdrawDecision{Step: a.Step, Reason: "a second thought"}, nil)
+		})
+	}
+	if left := a.ExpiresAt.Sub(w.db.clock.now()); left > 0 && left < time.Hour && w.strikes(ExpiryRace, 0.4) {
+		w.after(left-10*time.Millisecond+d.span(0, 20*time.Millisecond), "vote at the expiry", func() {
+			w.struck(ExpiryRace, "%s of run %s", a.Step, short(a.Run))
+			send()
+		})
+	}
+}
+
+func (c *crowd) voted(p ringi.Actor, r ringi.Result) {
+	if ringi.ErrorCode(r.Err) == ringi.CodeForbidden {
+		c.w.struck(ForeignVote, "%s on run %s", p.ID, short(r.Run))
+	}
+}
+
+// operate lets an operator do something to some run, sensible or not.
+func (c *crowd) operate() {
+	w, d := c.w, c.w.actors
+	runs := w.watch.all()
+	if len(runs) == 0 {
+		return
+	}
+	sh := runs[d.below(len(runs))]
+	op := ringi.Actor{ID: "op", Kind: one(d, ringi.Person, ringi.Machine)}
+	if sh.state.End != nil {
+		w.struck(CommandAtEnded, "run %s", short(sh.key.Run))
+	}
+	var do ringi.Action
+	switch k := d.below(20); {
+	case k < 3:
+		do = ringi.Cancel{Reason: "drawn"}
+	case k < 8:
+		do = ringi.Pause{Reason: "drawn"}
+	case k < 13:
+		do = ringi.Resume{Reason: "drawn"}
+	case k == 13:
+		do = ringi.Terminate{Reason: "drawn"}
+	default:
+		c.resolve(sh, op)
+		return
+	}
+	c.send(op, sh.key.Run, do, nil)
+}
+
+// resolve answers one incident of a run in one of the ways that are open.
+func (c *crowd) resolve(sh *shadow, op ringi.Actor) {
+	d := c.w.actors
+	if len(sh.state.Incidents) == 0 {
+		return
+	}
+	i := sh.state.Incidents[d.below(len(sh.state.Incidents))]
+	how := one(d, i.Allowed...)
+	a := ringi.ResolveIncident{Incident: i.ID, How: how, Reason: "drawn"}
+	switch how {
+	case ringi.ResolveDone:
+		a.Output = json.RawMessage(`{"id":"by hand","n":1}`)
+	case ringi.ResolveRunOther:
+		a.Activity, a.Input = activityHand, json.RawMessage(`{"key":"by hand"}`)
+	}
+	c.send(op, sh.key.Run, a, nil)
+}
+
+// flood repeats a result that is long out of date, a thousand times.
+func (c *crowd) flood() {
+	w := c.w
+	for _, sh := range w.watch.all() {
+		for _, st := range sh.state.Steps {
+			if sh.state.End != nil || st.Attempts == 0 {
+				continue
+			}
+			w.struck(EvidenceFlood, "about %s of run %s", st.ID, short(sh.key.Run))
+			ref := ringi.CallRef{Step: st.ID, Attempt: 99, Token: 1}
+			commands := make([]ringi.Command, ringi.MaxEvidence+50)
+			for i := range commands {
+				commands[i] = ringi.Command{
+					Tenant: sh.key.Tenant, Run: sh.key.Run, Actor: ringi.Actor{ID: "mad", Kind: ringi.Machine},
+					Do: ringi.FailActivity{CallRef: ref, Worker: "mad", Failure: ringi.Failure{Code: "again"}},
+				}
+			}
+			c.clients.send(one(w.order, w.nodes...), "flood", func(n *node) { n.do(commands, func([]ringi.Result) {}) })
+			return
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Skips are the numbers of perturbations that do not take place, as spans from
+// a first to a last, in order.
+type Skips []Skip
+
+// A Skip is a span of numbers, both ends included.
+type Skip struct{ From, To int }
+
+func (s Skips) has(n int) bool {
+	i, found := slices.BinarySearchFunc(s, n, func(x Skip, n int) int {
+		switch {
+		case x.To < n:
+			return -1
+		case x.From > n:
+			return 1
+		}
+		return 0
+	})
+	return found && i < len(s)
+}
+
+// String writes the spans as ParseSkips reads them: 3,5-9.
+func (s Skips) String() string {
+	parts := make([]string, len(s))
+	for i, x := range s {
+		parts[i] = strconv.Itoa(x.From)
+		if x.To > x.From {
+			parts[i] += "-" + strconv.Itoa(x.To)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// ParseSkips reads spans of numbers such as 3,5-9, in ascending order.
+func ParseSkips(text string) (Skips, error) {
+	var out Skips
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		low, high, isSpan := strings.Cut(part, "-")
+		if !isSpan {
+			high = low
+		}
+		from, err1 := strconv.Atoi(low)
+		to, err2 := strconv.Atoi(high)
+		if err1 != nil || err2 != nil || from < 1 || to < from || len(out) > 0 && from <= out[len(out)-1].To {
+			return nil, fmt.Errorf("sim: %q is no ascending list of numbers such as 3,5-9", text)
+		}
+		out = append(out, Skip{from, to})
+	}
+	return out, nil
+}
+
+// with adds a span and joins what touches.
+func (s Skips) with(from, to int) Skips {
+	all := append(slices.Clone(s), Skip{from, to})
+	slices.SortFunc(all, func(a, b Skip) int { return a.From - b.From })
+	out := all[:1]
+	for _, x := range all[1:] {
+		last := &out[len(out)-1]
+		if x.From <= last.To+1 {
+			last.To = max(last.To, x.To)
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// mostReplays bounds how often a program is played while it is made smaller.
+const mostReplays = 160
+
+// A shrinker makes the smallest program that still breaks the same promise.
+type shrinker struct {
+	best    options
+	last    *world // the last play of best
+	what    string
+	replays int
+}
+
+// shrink leaves out what the violation does not need: nodes, workers and runs,
+// kinds of faults, and single perturbations, large spans first.
+func shrink(o options, w *world) options {
+	s := &shrinker{best: o, last: w, what: w.violation.What}
+	if w.violation.Step < w.shape.steps {
+		s.try(func(o *options) { o.Steps = w.violation.Step })
+	}
+	s.fewer(w.shape.starts, func(o *options, n int) { o.Starts = n })
+	s.fewer(w.shape.nodes, func(o *options, n int) { o.Nodes = n })
+	s.fewer(w.shape.workers, func(o *options, n int) { o.Workers = n })
+	s.faults()
+	for size := max(s.last.ordinal/2, 1); size >= 1 && s.replays < mostReplays; size /= 2 {
+		for from := 1; from <= s.last.ordinal && s.replays < mostReplays; from += size {
+			if !s.best.Skip.has(from) || !s.best.Skip.has(min(from+size-1, s.last.ordinal)) {
+				s.try(func(o *options) { o.Skip = o.Skip.with(from, from+size-1) })
+			}
+		}
+	}
+	return s.best
+}
+
+// try plays a changed program and keeps it if it breaks the same promise.
+func (s *shrinker) try(change func(*options)) bool {
+	if s.replays++; s.replays > mostReplays {
+		return false
+	}
+	o := s.best
+	change(&o)
+	w := newWorld(o)
+	w.play()
+	if w.violation == nil || w.violation.What != s.what {
+		return false
+	}
+	s.best, s.last = o, w
+	return true
+}
+
+func (s *shrinker) fewer(have int, set func(*options, int)) {
+	for n := 1; n < have; n++ {
+		if s.try(func(o *options) { set(o, n) }) {
+			return
+		}
+	}
+}
+
+// faults leaves out kinds that are not needed. Naming those that are changes
+// their strength, so that the first try is to name all that struck.
+func (s *shrinker) faults() {
+	var struck []Fault
+	for _, f := range Faults() {
+		if s.last.count.faults[string(f)] > 0 {
+			struck = append(struck, f)
+		}
+	}
+	if s.try(func(o *options) { o.Faults = []Fault{} }) || !s.try(func(o *options) { o.Faults = struck }) {
+		return
+	}
+	for _, f := range struck {
+		s.try(func(o *options) {
+			o.Faults = slices.DeleteFunc(slices.Clone(o.Faults), func(x Fault) bool { return x == f })
+		})
+	}
+}
+
+// story writes the program and what happened down for a reader.
+func (w *world) story(v *Violation) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d breaks %q at step %d: %s\n\n", v.Seed, v.What, v.Step, v.Message)
+	fmt.Fprintf(&b, "The world: %d nodes, %d workers, at most %d starts.\n", len(w.nodes), w.shape.workers, w.shape.starts)
+	for _, source := range w.sources {
+		fmt.Fprintf(&b, "\n%s", source)
+	}
+	b.WriteString("\nWhat happened (time since the beginning; deeper lines happened while somebody waited for the store):\n")
+	for _, line := range w.tracer.lines {
+		b.WriteString(line + "\n")
+	}
+	fmt.Fprintf(&b, "\nTo repeat it: %s\n", v.Command)
+	return b.String()
+}

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/store/faulty"
+)
+
+// A tap is the way of one life of a node to the store. It is where a node can
+// die inside a round, where its calls take time, and where they fail. All that
+// a node does to the world passes here, so that dying at each of its calls is
+// dying at every point that anybody could tell from another.
+type tap struct {
+	*faulty.Store
+	node  *node
+	dead  bool
+	doubt bool      // its last commit ended in doubt: the same is sent again
+	since time.Time // of the world: since when it reached the store without a break
+}
+
+// crashed is the panic by which a dead node leaves its round.
+type crashed struct{ tap *tap }
+
+func newTap(n *node) *tap {
+	t := &tap{node: n}
+	db := n.w.db
+	t.Store = faulty.New(faulty.Config{Store: db, Records: db, Catalog: db, Events: db, Plan: t.plan})
+	return t
+}
+
+// plan says what becomes of the next call.
+func (t *tap) plan(c faulty.Call) faulty.Fault {
+	w := t.node.w
+	if w.storeDown() || t.node.cut {
+		return faulty.Unavailable
+	}
+	switch {
+	case c.Op == faulty.Commit && c.Writes > 0:
+		switch {
+		case w.strikes(CommitNotDone, 0.02):
+			w.struck(CommitNotDone, "%s, %d writes", t.node.name, c.Writes)
+			return faulty.Before
+		case w.strikes(CommitDone, 0.02):
+			w.struck(CommitDone, "%s, %d writes", t.node.name, c.Writes)
+			return faulty.After
+		case w.strikes(CommitLate, 0.02):
+			w.struck(CommitLate, "%s, %d writes", t.node.name, c.Writes)
+			w.after(w.order.span(0, 4*time.Second), "late commit of "+t.node.name, func() { w.land(t) })
+			return faulty.Late
+		}
+	case c.Op == faulty.Commit:
+		return faulty.None
+	case c.Op == faulty.Claim && w.strikes(PollAnswerLost, 0.02):
+		return faulty.After
+	}
+	if w.strikes(StoreRefuses, 0.006) {
+		w.struck(StoreRefuses, "%s of %s", c.Op, t.node.name)
+		return faulty.Unavailable
+	}
+	return faulty.None
+}
+
+// land does the commits that are late.
+func (w *world) land(t *tap) {
+	if err := t.Land(context.Background()); err != nil {
+		w.fail("store", "a late commit: %v", err)
+	}
+}
+
+// through is one call to the store.
+func through[T any](t *tap, op faulty.Op, changes bool, call func() (T, error)) (T, error) {
+	w := t.node.w
+	if t.dead {
+		panic(crashed{t})
+	}
+	if changes && w.strikes(NodeCrashBeforeStore, 0.004) {
+		w.struck(NodeCrashBeforeStore, "%s at %s", t.node.name, op)
+		t.node.crash()
+	}
+	t.wait(op)
+	v, err := call()
+	t.reached(err)
+	w.trace("store ", t.node.name, " ", string(op), " ", outcomeOf(err))
+	t.wait(op)
+	if changes && !t.dead && w.strikes(NodeCrashAfterStore, 0.004) {
+		w.struck(NodeCrashAfterStore, "%s at %s", t.node.name, op)
+		t.node.crash()
+	}
+	if t.dead {
+		panic(crashed{t})
+	}
+	return v, err
+}
+
+// wait lets others act before or behind the store's work.
+func (t *tap) wait(op faulty.Op) {
+	w := t.node.w
+	if !t.dead && w.depth < deepest && w.strikes(StoreSlow, 0.03) {
+		w.struck(StoreSlow, "%s of %s", op, t.node.name)
+		w.meanwhile(w.order.from(1, 12))
+	}
+	if t.dead {
+		panic(crashed{t})
+	}
+}
+
+func outcomeOf(err error) string {
+	if err != nil {
+		return "failed"
+	}
+	return "ok"
+}
+
+// reached notes since when the node has reached the store, by rules of its own.
+func (t *tap) reached(err error) {
+	switch {
+	case err != nil:
+		t.since = time.Time{}
+	case t.since.IsZero():
+		t.since = t.node.w.now
+	}
+}
+
+// Commit implements store.Store.
+func (t *tap) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
+	return through(t, faulty.Commit, len(writes) > 0, func() (store.Committed, error) {
+		before := t.node.w.watch.committing
+		t.node.w.watch.committing = t
+		defer func() { t.node.w.watch.committing = before }()
+		done, err := t.Store.Commit(ctx, writes...)
+		if len(writes) > 0 {
+			t.doubt = errors.Is(err, store.ErrDoubt) || t.doubt && err != nil
+		}
+		return done, err
+	})
+}
+
+// Load implements store.Store.
+func (t *tap) Load(ctx context.Context, keys ...store.Key) ([]store.Loaded, error) {
+	return through(t, faulty.Load, false, func() ([]store.Loaded, error) { return t.Store.Load(ctx, keys...) })
+}
+
+// Claim implements store.Store.
+func (t *tap) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error) {
+	return through(t, faulty.Claim, true, func() ([]store.Claimed, error) {
+		before := t.node.w.watch.handOuts
+		claimed, err := t.Store.Claim(ctx, c)
+		if lost := t.node.w.watch.handOuts - before; err != nil && lost > 0 {
+			t.node.w.struck(PollAnswerLost, "the store handed %d tasks to %s, which does not know", lost, t.node.name)
+		}
+		return claimed, err
+	})
+}
+
+// Beat implements store.Store.
+func (t *tap) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beaten, error) {
+	return through(t, faulty.Beat, true, func() ([]store.Beaten, error) { return t.Store.Beat(ctx, beats...) })
+}
+
+// DueTimers implements store.Store.
+func (t *tap) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
+	return through(t, faulty.DueTimers, true, func() ([]store.DueTimer, error) {
+		if t.node.w.strikes(TimerRepeated, 0.3) {
+			until = now // the claim does not last: the next look finds them again
+		}
+		return t.Store.DueTimers(ctx, now, until, limit)
+	})
+}
+
+// DueTasks implements store.Store.
+func (t *tap) DueTasks(ctx context.Context, now time.Time, limit int) ([]store.DueTask, error) {
+	return through(t, faulty.DueTasks, false, func() ([]store.DueTask, error) { return t.Store.DueTasks(ctx, now, limit) })
+}
+
+// Settle implements store.Store.
+func (t *tap) Settle(ctx context.Context, s store.Settlement) error {
+	_, err := through(t, faulty.Settle, true, func() (struct{}, error) { return struct{}{}, t.Store.Settle(ctx, s) })
+	return err
+}
+
+// Definition implements store.Catalog.
+func (t *tap) Definition(ctx context.Context, tenant ringi.Tenant, name string, version int) (store.Definition, error) {
+	return through(t, faulty.Definition, false, func() (store.Definition, error) { return t.Store.Definition(ctx, tenant, name, version) })
+}
+
+// Send implements store.Events.
+func (t *tap) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent, keep time.Time) (bool, error) {
+	return through(t, faulty.Send, true, func() (bool, error) { return t.Store.Send(ctx, tenant, e, keep) })
+}
+
+// Pairs implements store.Events.
+func (t *tap) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error) {
+	return through(t, faulty.Pairs, false, func() ([]store.Pair, error) { return t.Store.Pairs(ctx, q) })
+}
+
+// Expire implements store.Events.
+func (t *tap) Expire(ctx context.Context, now time.Time, limit int) (int, error) {
+	return through(t, faulty.Expire, true, func() (int, error) { return t.Store.Expire(ctx, now, limit) })
+}

@@ -1,0 +1,381 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/workflow"
+)
+
+// A transition is one row of a log on its way into a shadow. Its checks are
+// written against the promises of the design, from the events alone; they call
+// none of the rules that made the events.
+type transition struct {
+	x      *watch
+	sh     *shadow
+	events []ringi.Event
+	leases []store.DueTask // as they stood before, when an attempt is given up
+	by     *tap            // whose commit it is; nil when nobody knows
+	status ringi.Status
+}
+
+func (t *transition) fail(what, format string, args ...any) {
+	t.x.w.fail(what, "run "+short(t.sh.key.Run)+": "+format, args...)
+}
+
+// has reports whether the transition holds such a fact.
+func (t *transition) has(is func(ringi.Fact) bool) bool {
+	return slices.ContainsFunc(t.events, func(e ringi.Event) bool { return is(e.Fact) })
+}
+
+// ordered reports whether a person resolved an incident in this transition.
+func (t *transition) ordered(how ...ringi.Resolution) bool {
+	return t.has(func(f ringi.Fact) bool {
+		r, ok := f.(ringi.IncidentResolved)
+		return ok && slices.Contains(how, r.How)
+	})
+}
+
+func (t *transition) begin() { t.status = t.sh.state.Status() }
+
+// end looks at the whole transition.
+func (t *transition) end() {
+	was, is := t.status, t.sh.state.Status()
+	if was.Final() && was != is {
+		t.fail("final", "it was %s and is %s", was, is)
+	}
+}
+
+// check looks at one event, before it is folded.
+func (t *transition) check(i int, e ringi.Event) {
+	s := t.sh.state
+	switch {
+	case e.Seq != s.Seq+1:
+		t.fail("sequence", "event %d follows %d", e.Seq, s.Seq)
+	case e.At.Before(s.At):
+		t.fail("time", "event %d was at %s, the one before at %s", e.Seq, e.At, s.At)
+	case s.End != nil:
+		t.fail("closed_log", "event %d was written behind the end", e.Seq)
+	}
+	switch f := e.Fact.(type) {
+	case ringi.ActivityScheduled:
+		t.scheduled(f)
+	case ringi.ActivityRetried:
+		t.retried(f)
+	case ringi.ActivityStarted:
+		if s.Paused != nil {
+			t.fail("paused", "%s was permitted to begin while it is paused", f.Step)
+		}
+	case ringi.ActivitySucceeded:
+		t.settled(f.CallRef, true)
+	case ringi.ActivityFailed:
+		t.settled(f.CallRef, false) // a worker without a function for it says so before it begins
+	case ringi.ProbeAnswered:
+		t.settled(f.CallRef, true)
+	case ringi.ActivityTimedOut:
+		t.timedOut(f)
+	case ringi.TimerFired:
+		t.fired(e.At, f)
+	case ringi.EventReceived:
+		t.received(f)
+	case ringi.DecisionRecorded:
+		t.voted(e.At, f)
+	case ringi.StepEnded:
+		t.stepEnded(f)
+	case ringi.UnwindStarted:
+		t.unwound()
+	case ringi.RunEnded:
+		t.ended(f)
+	}
+	t.remember(e)
+}
+
+// remember keeps what later checks need.
+func (t *transition) remember(e ringi.Event) {
+	sh := t.sh
+	switch f := e.Fact.(type) {
+	case ringi.MessageEmitted:
+		sh.sent = append(sh.sent, f.ID)
+	case ringi.EventReceived:
+		sh.given[f.ID+"/"+f.Step] = true
+	case ringi.ActivitySucceeded:
+		sh.taken[f.Token] = true
+	case ringi.ActivityFailed:
+		sh.taken[f.Token] = true
+	case ringi.ProbeAnswered:
+		sh.taken[f.Token] = true
+	case ringi.OutcomeUnknown:
+		if f.Assume == ringi.AppliedNo {
+			sh.excused[f.Step] = true
+		}
+	case ringi.IncidentResolved:
+		if i := incident(sh.state, f.ID); i != nil && f.How != ringi.ResolveWithdrawn && i.Step != "" {
+			sh.ordered[i.Step] = true
+		}
+	case ringi.UndoRegistered:
+		if f.Late && t.x != nil {
+			sh.excused[f.Step] = sh.excused[f.Step] || sh.rewound
+		}
+	}
+}
+
+func incident(s *ringi.State, id int64) *ringi.Incident {
+	for _, i := range s.Incidents {
+		if i.ID == id {
+			return i
+		}
+	}
+	return nil
+}
+
+func stepOf(s *ringi.State, id string) *ringi.Step {
+	for _, st := range s.Steps {
+		if st.ID == id {
+			return st
+		}
+	}
+	return nil
+}
+
+func undoOf(s *ringi.State, step string) *ringi.UndoEntry {
+	for _, u := range s.Undos {
+		if u.Step == step {
+			return u
+		}
+	}
+	return nil
+}
+
+// scheduled holds a new call to one key for ever, and to the order of undoing.
+func (t *transition) scheduled(f ringi.ActivityScheduled) {
+	s, edition := t.sh.state, 0
+	u := undoOf(s, f.Step)
+	if f.Direction == ringi.Undo && u != nil {
+		edition = u.Edition
+	}
+	name := call(f.Step, f.Direction) + "/" + itoa(int64(edition))
+	if was, ok := t.sh.keys[name]; ok && was != f.Key {
+		t.fail("key", "%s%s was called with key %q, and now with %q", f.Step, directionText(f.Direction), was, f.Key)
+	}
+	for other, key := range t.sh.keys {
+		if other != name && key == f.Key {
+			t.fail("key", "%s and %s are called with the same key %q", name, other, key)
+		}
+	}
+	t.sh.keys[name] = f.Key
+	switch {
+	case f.Direction == ringi.Undo:
+		t.undoing(f, u)
+	case f.Direction == ringi.Forward && s.Unwind != nil && f.Scope != "/on_failure" && !hasPrefix(f.Scope, "/on_failure/"):
+		t.fail("forward", "%s is begun although the run is being undone", f.Step)
+	}
+	for _, c := range calls(s, f.Step, f.Direction) {
+		if !c.Idle {
+			t.fail("two_calls", "%s%s is scheduled while an attempt of it is open", f.Step, directionText(f.Direction))
+		}
+	}
+}
+
+func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
+
+// undoing holds the first call of an undo to the order: what was completed
+// later must be undone before, and nothing forward of the step may be open.
+func (t *transition) undoing(f ringi.ActivityScheduled, u *ringi.UndoEntry) {
+	s := t.sh.state
+	if u == nil {
+		t.fail("undo", "%s is undone and was never registered for it", f.Step)
+		return
+	}
+	if s.Unwind == nil && !u.Late {
+		t.fail("undo", "%s is undone while the run goes forward", f.Step)
+	}
+	for _, c := range calls(s, f.Step, ringi.Forward) {
+		if !c.Idle {
+			t.fail("undo", "%s is undone while an attempt of it is open", f.Step)
+		}
+	}
+	if s.Unwind == nil || u.Late {
+		return
+	}
+	later := false
+	for _, other := range s.Undos {
+		if later && other.Outcome == ringi.Open {
+			t.fail("undo_order", "%s is undone before %s, which was completed after it", f.Step, other.Step)
+		}
+		later = later || other == u
+	}
+}
+
+// retried holds a further attempt to the contract of its step.
+func (t *transition) retried(f ringi.ActivityRetried) {
+	s := t.sh.state
+	if f.Direction != ringi.Forward {
+		return
+	}
+	st := stepOf(s, f.Step)
+	if st == nil {
+		t.fail("retry", "%s is tried again and was never begun", f.Step)
+		return
+	}
+	if s.Unwind != nil && !hasPrefix(st.Scope, "/on_failure") {
+		t.fail("forward", "%s is tried again although the run is being undone", f.Step)
+	}
+	if f.Fresh {
+		return // a person ordered it
+	}
+	switch workflow.Effect(st.Effect) {
+	case workflow.AtMostOnce:
+		t.fail("at_most_once", "%s is tried again and nobody ordered it", f.Step)
+	case workflow.Probeable:
+		if st.Doubt {
+			t.fail("probeable", "%s is tried again although nobody knows what became of the attempt before", f.Step)
+		}
+	}
+	if def := t.x.w.definition(s); def != nil {
+		if step := def.Step(f.Step); step != nil && f.Attempt-st.Call.Fresh > step.Retry.Attempts {
+			t.fail("budget", "%s is tried for the %d. time, and may be %d times", f.Step, f.Attempt-st.Call.Fresh, step.Retry.Attempts)
+		}
+	}
+}
+
+// settled holds a result to the attempt under way and the largest token.
+func (t *transition) settled(ref ringi.CallRef, done bool) {
+	sh := t.sh
+	if sh.taken[ref.Token] {
+		t.fail("token", "token %s of %s was answered for twice", tokenText(ref.Token), ref.Step)
+	}
+	if last := sh.tokens[call(ref.Step, ref.Direction)]; ref.Token != last && !sh.rewound {
+		t.fail("token", "a result under token %s of %s counts, and the latest is %s", tokenText(ref.Token), ref.Step, tokenText(last))
+	}
+	for _, c := range calls(sh.state, ref.Step, ref.Direction) {
+		if c.Attempt != ref.Attempt || c.Seq != ringi.TokenSeq(ref.Token) || c.Idle {
+			t.fail("attempt", "a result of attempt %d of %s counts, and attempt %d is under way", ref.Attempt, ref.Step, c.Attempt)
+		}
+		if done && workflow.Effect(c.Effect).NeedsBegin() && c.Begun != ref.Token && !sh.rewound {
+			t.fail("begin", "a result of %s counts that was never permitted to begin", ref.Step)
+		}
+	}
+}
+
+// timedOut holds the end of a lease to what nobody could have extended.
+func (t *transition) timedOut(f ringi.ActivityTimedOut) {
+	t.x.w.struck(LeaseExpired, "%s%s of run %s: %s", f.Step, directionText(f.Direction), short(t.sh.key.Run), f.Why)
+	for _, l := range t.leases {
+		if l.Key != t.sh.key || l.Row.Step != f.Step || l.Row.Direction != f.Direction {
+			continue
+		}
+		if f.Why == ringi.ExpiryQueue || f.Why == ringi.ExpiryTotal {
+			if l.Leased {
+				t.fail("lease", "%s is given up as %s while a worker holds it", f.Step, f.Why)
+			}
+			return
+		}
+		if l.Token != f.Token || !l.Leased {
+			t.fail("lease", "%s is given up under token %s, and the row has %s", f.Step, tokenText(f.Token), tokenText(l.Token))
+		}
+		if now := t.x.w.db.clock.now(); l.LeaseEnd.After(now.Add(tolerance)) {
+			t.fail("lease", "%s is given up at %s, and its lease ends at %s", f.Step, now, l.LeaseEnd)
+		}
+		t.reach(f, l)
+	}
+}
+
+// tolerance is how far a node may be off when it tells the database's time: two
+// seconds are taken for no jump.
+const tolerance = 3 * time.Second
+
+// reach holds the node that gives an attempt up to the rule that it must have
+// been there for the whole lease.
+func (t *transition) reach(f ringi.ActivityTimedOut, l store.DueTask) {
+	if t.by == nil || t.by.dead || t.by.doubt { // decided before what broke
+		return
+	}
+	length := engineHandover
+	if l.Confirmed {
+		length = l.Row.Heartbeat
+	}
+	since := t.by.since
+	for _, broken := range []time.Time{t.by.node.w.db.jumped, t.by.node.jumped} {
+		if broken.After(since) {
+			since = broken
+		}
+	}
+	if since.IsZero() || t.x.w.now.Sub(since) < length-tolerance {
+		t.fail("outage", "%s is given up by node %s, which reaches the store only since %s, shorter than the lease of %s",
+			f.Step, t.by.node.name, clockText(since.Sub(epoch)), length)
+	}
+}
+
+// fired holds a firing to the timer that stands.
+func (t *transition) fired(at time.Time, f ringi.TimerFired) {
+	s := t.sh.state
+	if s.Paused != nil {
+		t.fail("paused", "timer %s fired while it is paused", f.Timer)
+	}
+	for _, tm := range s.Timers {
+		if tm.ID == f.Timer {
+			if tm.Generation != f.Generation {
+				t.fail("timer", "timer %s of generation %d fired, and generation %d stands", f.Timer, f.Generation, tm.Generation)
+			}
+			if at.Before(tm.FireAt) {
+				t.fail("timer", "timer %s fired at %s, and is due at %s", f.Timer, at, tm.FireAt)
+			}
+			return
+		}
+	}
+	t.fail("timer", "timer %s fired and does not stand", f.Timer)
+}
+
+// received holds an event to its wait, and to once.
+func (t *transition) received(f ringi.EventReceived) {
+	s := t.sh.state
+	if t.sh.given[f.ID+"/"+f.Step] {
+		t.fail("event_twice", "event %s was given to %s twice", f.ID, f.Step)
+	}
+	st := stepOf(s, f.Step)
+	switch {
+	case st == nil || st.Wait == nil || st.Outcome != ringi.Open:
+		t.fail("event", "event %s was given to %s, which does not wait", f.ID, f.Step)
+		return
+	case f.ID == s.EventID:
+		t.fail("event", "event %s was given to the run that it started", f.ID)
+	}
+	sent, ok := t.x.w.sent[f.ID]
+	if !ok || sent.Name != st.Wait.Event || sent.Key != st.Wait.Key {
+		t.fail("event", "event %s was given to %s, which waits for %s of %s", f.ID, f.Step, st.Wait.Event, st.Wait.Key)
+	}
+	if f.SentAt.Before(st.Wait.OpenedAt) {
+		t.x.w.struck(EventEarly, "%s for %s of run %s", f.ID, f.Step, short(t.sh.key.Run))
+	}
+}
+
+// unwound holds a turn around to the pivot.
+func (t *transition) unwound() {
+	if t.ordered(ringi.ResolveUndoRest) || t.sh.rewound {
+		return
+	}
+	for _, st := range t.sh.state.Steps {
+		certain := st.Outcome == ringi.Succeeded || st.Doubt
+		if st.Irreversible && certain {
+			t.fail("pivot", "it turns around although %s cannot be undone and had its effect", st.ID)
+		}
+	}
+}
+
+// ended holds an end to what it claims.
+func (t *transition) ended(f ringi.RunEnded) {
+	s := t.sh.state
+	if f.Status == ringi.Terminated || f.Status == ringi.Completed {
+		return
+	}
+	for _, u := range s.Undos {
+		if u.Outcome == ringi.Open {
+			t.fail("undo", "it ends as %s, and %s is not undone", f.Status, u.Step)
+		}
+	}
+	if s.Unwind == nil {
+		t.fail("end", "it ends as %s and never turned around", f.Status)
+	}
+}

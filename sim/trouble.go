@@ -1,0 +1,116 @@
+package sim
+
+import "time"
+
+// trouble lets one of the larger things break.
+func (w *world) trouble() {
+	d := w.faults
+	n := w.nodes[d.below(len(w.nodes))]
+	h := w.hands[d.below(len(w.hands))]
+	switch d.below(11) {
+	case 0:
+		if n.up && w.strikes(NodeCrash, 0.8) {
+			w.struck(NodeCrash, "%s", n.name)
+			n.crash()
+		}
+	case 1:
+		w.stall(h)
+	case 2:
+		w.jump()
+	case 3:
+		if w.strikes(NodeClockJump, 0.7) {
+			w.struck(NodeClockJump, "%s", n.name)
+			n.clock.set(d.span(10*time.Second, 5*time.Minute), n.clock.speed)
+			n.jumped = w.now
+		}
+	case 4:
+		if w.strikes(ClockDrift, 0.7) {
+			w.struck(ClockDrift, "%s", n.name)
+			n.clock.set(0, one(d, 0.96, 1.04, 1))
+		}
+	case 5:
+		if w.strikes(StoreOutage, 0.7) && !w.storeDown() {
+			w.outage(StoreOutage, d.span(100*time.Millisecond, 8*time.Second))
+		}
+	case 6:
+		if w.strikes(StoreOutageLong, 0.5) && !w.storeDown() {
+			w.outage(StoreOutageLong, d.span(35*time.Second, 3*time.Minute))
+		}
+	case 7:
+		if n.up && w.strikes(StoreCut, 0.7) {
+			w.struck(StoreCut, "%s", n.name)
+			n.cut = true
+			life := n.life
+			w.after(d.span(time.Second, 50*time.Second), "end of the cut of "+n.name, func() {
+				if n.life == life {
+					n.cut = false
+				}
+			})
+		}
+	case 8:
+		w.restore()
+	case 9:
+		if w.strikes(EvidenceFlood, 0.05) && w.depth == 0 {
+			w.crowd.flood()
+		}
+	case 10:
+		if h.up && len(h.jobs) == 0 && w.strikes(WorkerCrashBefore, 0.1) {
+			h.crash()
+		}
+	}
+}
+
+func (w *world) outage(f Fault, length time.Duration) {
+	w.struck(f, "for %s", clockText(length))
+	w.downUntil = w.now.Add(length)
+}
+
+// stall lets a worker stand still with what it has in its hands.
+func (w *world) stall(h *hand) {
+	if !h.up || len(h.jobs) == 0 || !w.strikes(WorkerStalled, 0.9) {
+		return
+	}
+	length := w.faults.span(time.Second, 2*time.Minute)
+	w.struck(WorkerStalled, "%s for %s", h.name, clockText(length))
+	h.stalled = w.now.Add(length)
+	life, jobs := h.life, append([]*job(nil), h.jobs...)
+	w.after(length, "waking of "+h.name, func() {
+		if h.life != life || !h.up {
+			return
+		}
+		for _, j := range jobs {
+			if sh := w.watch.of(j.task.Tenant, j.task.Run); sh != nil && !w.service.permitted(j.task) {
+				w.struck(ZombieWoken, "%s with %s of run %s", h.name, j.task.Step, short(j.task.Run))
+				return
+			}
+		}
+	})
+}
+
+// jump sets the database's clock.
+func (w *world) jump() {
+	if !w.strikes(ClockJump, 0.7) {
+		return
+	}
+	d := w.faults
+	by := one(d, d.span(0, 1900*time.Millisecond), d.span(3*time.Second, 2*time.Minute), d.span(0, time.Hour))
+	if d.hit(0.5) {
+		by = -by
+	}
+	w.struck(ClockJump, "of the database by %s", by)
+	w.db.clock.set(by, 1)
+	if by.Abs() > 2*time.Second { // less is taken for a reading that was under way
+		w.db.jumped = w.now
+	}
+}
+
+// restore takes a backup, or comes back to the one that was taken.
+func (w *world) restore() {
+	switch {
+	case w.strength[StoreRestored] == 0:
+	case w.db.backup == nil || w.faults.hit(0.5):
+		w.db.backup = w.db.Copy("backup")
+	case w.depth == 0 && w.strikes(StoreRestored, 0.5):
+		w.db.restore()
+	}
+}

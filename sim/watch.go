@@ -1,0 +1,337 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+)
+
+// A watch knows every run from its log alone, folded as it grows, and compares
+// with that whatever anybody else says: the rows beside the log, the states in
+// the memory of nodes, the answers that senders get.
+type watch struct {
+	w          *world
+	runs       map[store.Key]*shadow
+	order      []*shadow // as they appeared
+	committing *tap      // whose commit is under way
+	keys       map[string]ringi.RunID
+	handOuts   int
+}
+
+// A shadow is one run as its log tells it.
+type shadow struct {
+	key     store.Key
+	state   *ringi.State
+	head    []byte
+	sums    map[int64][32]byte // of the state at the end of each transition
+	keys    map[string]string  // the idempotency key of each call
+	tokens  map[string]int64   // the largest token handed out for each call
+	taken   map[int64]bool     // tokens that were answered for
+	given   map[string]bool    // events by id and step
+	ordered map[string]bool    // steps about which a person gave an order
+	excused map[string]bool    // steps whose contract takes a guess for the truth
+	sent    []string           // ids of messages
+	rewound bool               // a restore took events away
+}
+
+func newWatch(w *world) *watch {
+	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}}
+}
+
+func newShadow(key store.Key) *shadow {
+	return &shadow{
+		key: key, state: &ringi.State{Tenant: key.Tenant, Run: key.Run}, sums: map[int64][32]byte{}, keys: map[string]string{},
+		tokens: map[string]int64{}, taken: map[int64]bool{}, given: map[string]bool{}, ordered: map[string]bool{}, excused: map[string]bool{},
+	}
+}
+
+// all lists the runs that the database has, in the order of their appearance.
+func (x *watch) all() []*shadow { return x.order }
+
+func (x *watch) of(tenant ringi.Tenant, run ringi.RunID) *shadow {
+	return x.runs[store.Key{Tenant: tenant, Run: run}]
+}
+
+// call names a call of a run.
+func call(step string, d ringi.Direction) string { return step + "/" + string(d) }
+
+// out reports whether a task of the run was ever handed out.
+func (sh *shadow) out(t ringi.TaskRow) bool {
+	return ringi.TokenSeq(sh.tokens[call(t.Step, t.Direction)]) == t.Seq
+}
+
+// wrote looks at a run after a write was applied to it.
+func (x *watch) wrote(w *store.Write, leases []store.DueTask) {
+	ctx := context.Background()
+	sh := x.runs[w.Key]
+	if sh == nil {
+		if w.Body == nil {
+			return
+		}
+		sh = newShadow(w.Key)
+		x.runs[w.Key] = sh
+		x.order = append(x.order, sh)
+	}
+	rows, err := x.w.db.Log(ctx, w.Key, sh.state.Seq, 1<<30)
+	if err != nil {
+		x.w.fail("store", "the log of %s cannot be read: %v", short(w.Key.Run), err)
+		return
+	}
+	if len(rows) > 1 {
+		x.w.fail("sequence", "run %s grew by %d rows in one write", short(w.Key.Run), len(rows))
+	}
+	if len(rows) == 0 {
+		return // a claim, or a write that was sent again and has been done before
+	}
+	for _, row := range rows {
+		x.fold(sh, row, leases)
+	}
+	for _, t := range w.Tasks {
+		if t.Lease != nil && t.Row != nil {
+			x.handedOut(w.Key, *t.Row, t.Row.Token(1), t.Lease.Worker)
+		}
+	}
+	x.compareRows(sh)
+	if w.Snapshot != nil {
+		if sum, ok := sh.sums[w.Snapshot.Seq]; !ok || sum != sha256.Sum256(w.Snapshot.Body) {
+			x.w.fail("snapshot", "the snapshot of run %s at event %d is not what its log adds up to", short(w.Key.Run), w.Snapshot.Seq)
+		}
+	}
+}
+
+// fold takes one row of the log in.
+func (x *watch) fold(sh *shadow, row store.LogRow, leases []store.DueTask) {
+	run := short(sh.key.Run)
+	if row.First != sh.state.Seq+1 {
+		x.w.fail("sequence", "run %s goes from event %d to %d", run, sh.state.Seq, row.First)
+	}
+	if sh.head = store.Chain(sh.head, row.Body); !bytes.Equal(sh.head, row.Head) {
+		x.w.fail("chain", "the chain of run %s breaks at event %d", run, row.First)
+		sh.head = row.Head
+	}
+	events, err := ringi.DecodeEvents(row.First, row.Body)
+	if err != nil || len(events) == 0 {
+		x.w.fail("log", "row %d of run %s cannot be read: %v", row.First, run, err)
+		return
+	}
+	x.w.trace("log ", string(sh.key.Run), " ", string(row.Head))
+	t := transition{x: x, sh: sh, events: events, leases: leases, by: x.committing}
+	t.begin()
+	for i, e := range events {
+		x.w.count.events[ringi.KindOf(e.Fact)]++
+		if x.w.tracer.on {
+			data, _ := json.Marshal(e.Fact)
+			x.w.tell("run %s: %d %s %s", run, e.Seq, ringi.KindOf(e.Fact), data)
+		}
+		t.check(i, e)
+		sh.state = ringi.Fold(sh.state, e)
+	}
+	t.end()
+	body, err := ringi.EncodeState(sh.state)
+	if err != nil {
+		x.w.fail("snapshot", "the state of run %s cannot be written: %v", run, err)
+	}
+	sh.sums[sh.state.Seq] = sha256.Sum256(body)
+}
+
+// compareRows compares what stands beside the log with what the log asks for.
+func (x *watch) compareRows(sh *shadow) {
+	got, err := x.w.db.Standing(context.Background(), sh.key)
+	if err != nil {
+		x.w.fail("store", "the rows of %s cannot be read: %v", short(sh.key.Run), err)
+		return
+	}
+	want := ringi.Standing(sh.state)
+	for i := range got.Tasks { // a hand-over that lapsed moves it, which is no fact of the log
+		if i < len(want.Tasks) && got.Tasks[i].ReadyAt.After(want.Tasks[i].ReadyAt) {
+			got.Tasks[i].ReadyAt = want.Tasks[i].ReadyAt
+		}
+	}
+	a, errA := json.Marshal(got)
+	b, errB := json.Marshal(want)
+	if errA != nil || errB != nil || !bytes.Equal(a, b) {
+		x.w.fail("rows", "the rows of run %s after event %d do not follow from its log:\n  have %s\n  want %s", short(sh.key.Run), sh.state.Seq, a, b)
+	}
+	if want.Run.Status == ringi.Running && sh.state.End == nil && len(want.Tasks)+len(want.Timers)+len(want.Waits)+len(want.Approvals)+len(want.Incidents) == 0 {
+		x.w.fail("stuck", "run %s is running after event %d, and nothing will ever move it", short(sh.key.Run), sh.state.Seq)
+	}
+}
+
+// handedOut looks at a hand-out.
+func (x *watch) handedOut(key store.Key, row ringi.TaskRow, token int64, worker string) {
+	x.handOuts++
+	sh := x.runs[key]
+	if sh == nil {
+		return
+	}
+	x.w.trace("out ", string(key.Run), " ", row.Step, " ", worker)
+	x.w.tell("run %s: %s%s attempt %d goes to %s as %s", short(key.Run), row.Step, directionText(row.Direction), row.Attempt, worker, tokenText(token))
+	if sh.state.Paused != nil {
+		x.w.fail("paused", "run %s is paused, and its step %s was handed out", short(key.Run), row.Step)
+	}
+	if last := sh.tokens[call(row.Step, row.Direction)]; token <= last && !sh.rewound {
+		x.w.fail("token", "run %s: token %s of %s follows %s", short(key.Run), tokenText(token), row.Step, tokenText(last))
+	}
+	sh.tokens[call(row.Step, row.Direction)] = token
+}
+
+func directionText(d ringi.Direction) string {
+	if d == ringi.Forward {
+		return ""
+	}
+	return " (" + string(d) + ")"
+}
+
+// tokenText writes a token as the event that scheduled it and the hand-out.
+func tokenText(token int64) string {
+	return itoa(ringi.TokenSeq(token)) + "." + itoa(token&0xffff)
+}
+
+// lostSince counts the runs that a backup does not know all of.
+func (x *watch) lostSince(backup *store.Memory) int {
+	n := 0
+	for _, sh := range x.order {
+		if rows, err := backup.Log(context.Background(), sh.key, sh.state.Seq-1, 1); err != nil || len(rows) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// restored reads everything anew: the runs that lost events are other runs now,
+// and what was done for them outside is no longer in their logs.
+func (x *watch) restored() {
+	old := x.order
+	x.order, x.runs = nil, map[store.Key]*shadow{}
+	x.keys = map[string]ringi.RunID{}
+	for _, was := range old {
+		rows, err := x.w.db.Log(context.Background(), was.key, 0, 1<<30)
+		if err != nil || len(rows) == 0 {
+			continue
+		}
+		last := was.state.Seq
+		sh := newShadow(was.key)
+		sh.ordered, sh.excused, sh.rewound = was.ordered, was.excused, was.rewound
+		x.runs[sh.key] = sh
+		x.order = append(x.order, sh)
+		telling := x.w.tracer.on
+		x.w.tracer.on = false
+		for _, row := range rows {
+			x.refold(sh, row)
+		}
+		x.w.tracer.on = telling
+		// Hand-outs are no events: an open run may have lost some although its
+		// log is whole.
+		sh.rewound = sh.rewound || sh.state.Seq < last || sh.state.End == nil
+	}
+}
+
+// refold takes a row in that was checked when it was written.
+func (x *watch) refold(sh *shadow, row store.LogRow) {
+	events, err := ringi.DecodeEvents(row.First, row.Body)
+	if err != nil {
+		x.w.fail("log", "row %d of run %s cannot be read: %v", row.First, short(sh.key.Run), err)
+		return
+	}
+	sh.head = row.Head
+	t := transition{x: x, sh: sh, events: events}
+	for _, e := range events {
+		t.remember(e)
+		sh.state = ringi.Fold(sh.state, e)
+	}
+	if body, err := ringi.EncodeState(sh.state); err == nil {
+		sh.sums[sh.state.Seq] = sha256.Sum256(body)
+	}
+}
+
+// answered looks at an answer in the moment in which a node gives it: what it
+// tells must be durable.
+func (x *watch) answered(cmd ringi.Command, r ringi.Result) {
+	code := ringi.ErrorCode(r.Err)
+	x.w.trace("answer ", ringi.ActionName(cmd.Do), " ", string(r.Run), " ", string(r.Answer.Outcome), string(code))
+	if x.w.tracer.on {
+		x.w.tell("answer to %s for run %s: %s%s %s", ringi.ActionName(cmd.Do), short(r.Run), r.Answer.Outcome, code, errorText(r.Err))
+	}
+	if code == ringi.CodeInternal {
+		x.w.fail("internal", "%s for run %s was answered: %v", ringi.ActionName(cmd.Do), short(r.Run), r.Err)
+	}
+	if _, ok := cmd.Do.(ringi.SendEvent); ok || code == ringi.CodeUnavailable || code == ringi.CodeNotFound || code == ringi.CodeInvalid || code == ringi.CodeLimit {
+		return
+	}
+	sh := x.of(ringi.DefaultTenant, r.Run)
+	if sh == nil || sh.rewound {
+		return // nothing to compare with
+	}
+	if sh.state.Seq < r.Seq {
+		x.w.fail("answer", "%s for run %s was answered on event %d, and only %d are durable", ringi.ActionName(cmd.Do), short(r.Run), r.Seq, sh.state.Seq)
+	}
+	x.answeredStep(sh, cmd, r)
+}
+
+// answeredStep holds answers about steps and starts to the log.
+func (x *watch) answeredStep(sh *shadow, cmd ringi.Command, r ringi.Result) {
+	switch a := cmd.Do.(type) {
+	case ringi.Start:
+		if r.Err != nil || sh.state.Key == "" {
+			return
+		}
+		name := sh.state.Definition + "/" + sh.state.Key
+		if was, ok := x.keys[name]; ok && was != r.Run {
+			x.w.fail("start_key", "key %s was answered with run %s, and now with %s", name, short(was), short(r.Run))
+		}
+		x.keys[name] = r.Run
+	case ringi.BeginActivity:
+		if r.Err == nil && r.Answer.Outcome == ringi.Accepted && !x.begun(sh, a.CallRef) {
+			x.w.fail("begin", "run %s: %s was permitted to begin under %s, and the log does not say so", short(sh.key.Run), a.Step, tokenText(a.Token))
+		}
+	case ringi.CompleteActivity, ringi.FailActivity:
+		if r.Err == nil && r.Answer.Outcome == ringi.Stale {
+			x.w.struck(LateResult, "of run %s", short(sh.key.Run))
+		}
+	}
+}
+
+// begun reports whether the log has the permission for a token.
+func (x *watch) begun(sh *shadow, ref ringi.CallRef) bool {
+	for _, c := range calls(sh.state, ref.Step, ref.Direction) {
+		if c.Begun == ref.Token {
+			return true
+		}
+	}
+	return sh.taken[ref.Token] || sh.state.End != nil
+}
+
+// calls lists the open calls of a step in a direction: one or none.
+func calls(s *ringi.State, step string, d ringi.Direction) []*ringi.Call {
+	if d == ringi.Undo {
+		for _, u := range s.Undos {
+			if u.Step == step && u.Call != nil {
+				return []*ringi.Call{u.Call}
+			}
+		}
+		return nil
+	}
+	for _, st := range s.Steps {
+		if st.ID != step {
+			continue
+		}
+		if d == ringi.Probe && st.Probe != nil {
+			return []*ringi.Call{st.Probe}
+		}
+		if d == ringi.Forward && st.Call != nil {
+			return []*ringi.Call{st.Call}
+		}
+	}
+	return nil
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
