@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -18,15 +17,15 @@ type tap struct {
 	*faulty.Store
 	node  *node
 	dead  bool
-	doubt bool      // its last commit ended in doubt: the same is sent again
-	since time.Time // of the world: since when it reached the store without a break
+	swept map[sweptName]time.Duration // how long it had been there when it last saw an attempt in a sweep
+	since time.Time                   // of the world: since when it reached the store without a break
 }
 
 // crashed is the panic by which a dead node leaves its round.
 type crashed struct{ tap *tap }
 
 func newTap(n *node) *tap {
-	t := &tap{node: n}
+	t := &tap{node: n, swept: map[sweptName]time.Duration{}}
 	db := n.w.db
 	t.Store = faulty.New(faulty.Config{Store: db, Records: db, Catalog: db, Events: db, Plan: t.plan})
 	return t
@@ -115,6 +114,26 @@ func outcomeOf(err error) string {
 	return "ok"
 }
 
+// A sweptName is an attempt under one hand-out.
+type sweptName struct {
+	key   store.Key
+	token int64
+}
+
+// unbroken is for how long the node has reached the store, as it could know.
+func (t *tap) unbroken() time.Duration {
+	since := t.since
+	for _, broken := range []time.Time{t.node.w.db.jumped, t.node.jumped} {
+		if broken.After(since) {
+			since = broken
+		}
+	}
+	if t.since.IsZero() {
+		return 0
+	}
+	return t.node.w.now.Sub(since)
+}
+
 // reached notes since when the node has reached the store, by rules of its own.
 func (t *tap) reached(err error) {
 	switch {
@@ -131,11 +150,7 @@ func (t *tap) Commit(ctx context.Context, writes ...store.Write) (store.Committe
 		before := t.node.w.watch.committing
 		t.node.w.watch.committing = t
 		defer func() { t.node.w.watch.committing = before }()
-		done, err := t.Store.Commit(ctx, writes...)
-		if len(writes) > 0 {
-			t.doubt = errors.Is(err, store.ErrDoubt) || t.doubt && err != nil
-		}
-		return done, err
+		return t.Store.Commit(ctx, writes...)
 	})
 }
 
@@ -173,7 +188,12 @@ func (t *tap) DueTimers(ctx context.Context, now, until time.Time, limit int) ([
 
 // DueTasks implements store.Store.
 func (t *tap) DueTasks(ctx context.Context, now time.Time, limit int) ([]store.DueTask, error) {
-	return through(t, faulty.DueTasks, false, func() ([]store.DueTask, error) { return t.Store.DueTasks(ctx, now, limit) })
+	due, err := through(t, faulty.DueTasks, false, func() ([]store.DueTask, error) { return t.Store.DueTasks(ctx, now, limit) })
+	for _, d := range due {
+		name := sweptName{d.Key, d.Token}
+		t.swept[name] = max(t.swept[name], t.unbroken())
+	}
+	return due, err
 }
 
 // Settle implements store.Store.

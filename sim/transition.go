@@ -289,22 +289,16 @@ const tolerance = 3 * time.Second
 // reach holds the node that gives an attempt up to the rule that it must have
 // been there for the whole lease.
 func (t *transition) reach(f ringi.ActivityTimedOut, l store.DueTask) {
-	if t.by == nil || t.by.dead || t.by.doubt { // decided before what broke
+	if t.by == nil {
 		return
 	}
 	length := engineHandover
 	if l.Confirmed {
 		length = l.Row.Heartbeat
 	}
-	since := t.by.since
-	for _, broken := range []time.Time{t.by.node.w.db.jumped, t.by.node.jumped} {
-		if broken.After(since) {
-			since = broken
-		}
-	}
-	if since.IsZero() || t.x.w.now.Sub(since) < length-tolerance {
-		t.fail("outage", "%s is given up by node %s, which reaches the store only since %s, shorter than the lease of %s",
-			f.Step, t.by.node.name, clockText(since.Sub(epoch)), length)
+	if there := t.by.swept[sweptName{t.sh.key, f.Token}]; there < length-tolerance {
+		t.fail("outage", "%s is given up by node %s, which had reached the store for only %s, shorter than the lease of %s",
+			f.Step, t.by.node.name, there, length)
 	}
 }
 
