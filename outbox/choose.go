@@ -26,28 +26,31 @@ type row struct {
 	key    Key
 	seq    int64
 	state  State
+	epoch  int64
 	nextAt int64 // microseconds
 	size   int   // payload bytes
 }
 
-// shelf is what a source lets the choice read, all inside the claim's
-// transaction. Both sources implement it, so the rule of what may be claimed
-// stands here once.
+// shelf is what a source lets the choice read of the claim's destination (and
+// partitions), all inside the claim's transaction. Every source implements it,
+// so the rule of what may be claimed stands here once.
 type shelf interface {
 	// tenants lists tenants that have undelivered rows, ascending.
 	tenants(ctx context.Context) ([]int64, error)
 	// due lists a tenant's undelivered rows with next_at at or before now, by
-	// (next_at, n), after that of the last row seen, at most page of them.
-	due(ctx context.Context, tenant, now int64, last row) ([]row, error)
-	// run lists undelivered rows of a key by seq, at most limit of them.
-	run(ctx context.Context, key Key, limit int) ([]row, error)
+	// (next_at, n), after that of the last row seen, at most page of them. end
+	// says that there are no more behind them.
+	due(ctx context.Context, tenant, now int64, last row) (rows []row, end bool, err error)
+	// runs lists, for each key, its first undelivered rows by seq, as many as
+	// the key is mapped to.
+	runs(ctx context.Context, most map[Key]int) (map[Key][]row, error)
 }
 
 // setback moves a row that cannot be claimed before its head out of the way, so
 // that the rows of a blocked key do not stand in front of all others at every
 // claim. It is never later than the moment at which the head is due again.
 type setback struct {
-	n      int64
+	row    row
 	nextAt int64
 }
 
@@ -74,7 +77,7 @@ func choose(ctx context.Context, sh shelf, c Claim, after int64) (choice, error)
 	var ch choice
 	lines := make([]*line, 0, len(tenants))
 	for _, t := range inTurn(tenants, after) {
-		lines = append(lines, &line{shelf: sh, tenant: t, now: c.Now.UnixMicro(), limit: c.Limit, choice: &ch, heads: map[Key]int64{}})
+		lines = append(lines, &line{shelf: sh, tenant: t, now: c.Now.UnixMicro(), choice: &ch, heads: map[Key]int64{}})
 	}
 	bytes := 0
 	for len(lines) > 0 {
@@ -126,7 +129,6 @@ type line struct {
 	shelf  shelf
 	tenant int64
 	now    int64
-	limit  int
 	choice *choice
 
 	page  []row // what is left of the page under way
@@ -134,6 +136,7 @@ type line struct {
 	pages int
 	end   bool
 	run   []row         // rows of one key, claimable in this order
+	runs  map[Key][]row // the front of each key that the page names first
 	heads map[Key]int64 // keys seen: 0, or when a head that is not due comes back
 }
 
@@ -156,28 +159,21 @@ func (l *line) next(ctx context.Context) (row, bool, error) {
 		if r.seq == 0 {
 			return r, true, nil
 		}
-		if err := l.open(ctx, r); err != nil {
-			return row{}, false, err
-		}
+		l.open(r)
 	}
 }
 
 // open looks at the key of a due row: its run becomes claimable, or the row is
 // set back behind a head that is not due.
-func (l *line) open(ctx context.Context, r row) error {
+func (l *line) open(r row) {
 	back, seen := l.heads[r.key]
 	if !seen {
-		run, err := l.shelf.run(ctx, r.key, l.limit)
-		if err != nil {
-			return err
-		}
-		back = l.begin(run)
+		back = l.begin(l.runs[r.key])
 		l.heads[r.key] = back
 	}
 	if back > 0 {
-		l.choice.setbacks = append(l.choice.setbacks, setback{n: r.n, nextAt: back})
+		l.choice.setbacks = append(l.choice.setbacks, setback{row: r, nextAt: back})
 	}
-	return nil
 }
 
 // begin takes the claimable front of a key's rows, or returns when to look again.
@@ -212,17 +208,32 @@ func (l *line) turnPage(ctx context.Context) (bool, error) {
 		l.choice.more = true
 		return false, nil
 	}
-	rows, err := l.shelf.due(ctx, l.tenant, l.now, l.last)
+	rows, end, err := l.shelf.due(ctx, l.tenant, l.now, l.last)
 	if err != nil {
 		return false, err
 	}
 	l.pages++
-	l.end = len(rows) < page
+	l.end = end
 	if len(rows) == 0 {
 		return false, nil
 	}
 	l.page, l.last = rows, rows[len(rows)-1]
-	return true, nil
+	l.runs, err = l.shelf.runs(ctx, l.unseen(rows))
+	return err == nil, err
+}
+
+// unseen counts the rows of each key that no page has named before. Of the front
+// of a key as many rows are read as the page has of it: there is always a due
+// row for each, and no claim reads more rows than its pages hold, however long
+// the keys are.
+func (l *line) unseen(rows []row) map[Key]int {
+	most := map[Key]int{}
+	for _, r := range rows {
+		if _, seen := l.heads[r.key]; r.seq > 0 && !seen {
+			most[r.key]++
+		}
+	}
+	return most
 }
 
 // left tells whether the tenant may have more rows than were taken.

@@ -25,8 +25,8 @@ type Tx interface {
 const (
 	sqliteHead = `insert into aggregate_head (tenant, aggregatetype, aggregateid, seq) values (?, ?, ?, ?)
 		on conflict (tenant, aggregatetype, aggregateid) do update set seq = seq + excluded.seq returning seq`
-	sqliteInsert = `insert into outbox (id, tenant, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
-		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`
+	sqliteInsert = `insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`
 )
 
 // InsertSQLite writes messages in the caller's open transaction, numbered per
@@ -70,7 +70,7 @@ func insertRow(ctx context.Context, tx Tx, m *Message, seq int64) error {
 		payload = []byte{}
 	}
 	at := m.CreatedAt.UnixMicro()
-	res, err := tx.ExecContext(ctx, sqliteInsert, m.ID, m.Tenant, m.AggregateType, m.AggregateID, m.Type, payload, m.ContentType, headers, seq, at, at)
+	res, err := tx.ExecContext(ctx, sqliteInsert, m.ID, m.Tenant, m.Destination, m.AggregateType, m.AggregateID, m.Type, payload, m.ContentType, headers, seq, at, at)
 	if err != nil {
 		return fmt.Errorf("outbox: insert message %s: %w", m.ID, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Memory is the reference Source: an outbox in memory, for tests, the simulator
+// Memory is the reference Source, Fleet and Desk: an outbox in memory, for tests, the simulator
 // and a store in memory that embeds it. The zero value is an empty outbox. It is
 // safe for concurrent use and must not be copied after its first use.
 type Memory struct {
@@ -21,6 +21,7 @@ type Memory struct {
 	heads map[Key]int64
 	last  int64 // insertions so far
 	turn  int64 // the tenant that began the last claim
+	fleet memoryFleet
 }
 
 // memoryRow is a row of the table: a message and its columns of delivery.
@@ -28,7 +29,7 @@ type memoryRow struct {
 	Message
 	row
 	attempts  int
-	epoch     int64
+	fence     int64 // the partition's epoch at the claim
 	by        string
 	delivered time.Time
 	err       string
@@ -85,18 +86,13 @@ func (s *Memory) Claim(ctx context.Context, c Claim) (Batch, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch, err := choose(ctx, memoryShelf{s}, c, s.turn)
+	fences := s.fleet.fences(c)
+	ch, err := choose(ctx, memoryShelf{s, c.Destination, fences}, c, s.turn)
 	if err != nil {
 		return Batch{}, err
 	}
-	back := map[int64]int64{}
 	for _, b := range ch.setbacks {
-		back[b.n] = b.nextAt
-	}
-	for _, r := range s.open {
-		if at, ok := back[r.n]; ok {
-			r.nextAt = at
-		}
+		s.open[b.row.id].nextAt = b.nextAt
 	}
 	batch := Batch{More: ch.more}
 	for i, chosen := range ch.rows {
@@ -107,7 +103,8 @@ func (s *Memory) Claim(ctx context.Context, c Claim) (Batch, error) {
 		r.state, r.by, r.nextAt = Claimed, c.By, c.Now.Add(c.Lease).UnixMicro()
 		r.attempts++
 		r.epoch++
-		batch.Messages = append(batch.Messages, ClaimedMessage{Message: r.Message, Attempt: r.attempts, Epoch: r.epoch})
+		r.fence = fences[partitionOf(r.key)]
+		batch.Messages = append(batch.Messages, ClaimedMessage{Message: r.Message, Attempt: r.attempts, Epoch: r.epoch, Fence: r.fence})
 	}
 	return batch, nil
 }
@@ -122,7 +119,7 @@ func (s *Memory) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 	applied := 0
 	for _, m := range marks {
 		r := s.open[m.ID]
-		if r == nil || r.state != Claimed || r.epoch != m.Epoch {
+		if r == nil || r.state != Claimed || r.epoch != m.Epoch || m.Fence != 0 && m.Fence != s.fleet.epoch(r) {
 			continue
 		}
 		applied++
@@ -137,6 +134,8 @@ func (s *Memory) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 		case MarkDead:
 			r.state = Dead
 			delete(s.open, m.ID)
+		case MarkParked:
+			r.state, r.nextAt = Parked, never
 		case MarkFailed:
 			r.state, r.nextAt = Pending, m.NextAt.UnixMicro()
 		case MarkReleased:
@@ -187,6 +186,8 @@ func (s *Memory) Stats(ctx context.Context) (Stats, error) {
 			}
 		case Claimed:
 			st.Claimed++
+		case Parked:
+			st.Parked++
 		case Dead:
 			st.Dead++
 			continue
@@ -201,30 +202,53 @@ func (s *Memory) Stats(ctx context.Context) (Stats, error) {
 }
 
 // memoryShelf reads for a choice while the lock is held.
-type memoryShelf struct{ s *Memory }
+type memoryShelf struct {
+	s           *Memory
+	destination string
+	fences      map[int]int64 // partitions that are claimed from; nil for all
+}
+
+// holds tells whether the claim may look at a row.
+func (sh memoryShelf) holds(r *memoryRow) bool {
+	if r.Destination != sh.destination {
+		return false
+	}
+	if sh.fences == nil {
+		return true
+	}
+	_, ok := sh.fences[partitionOf(r.key)]
+	return ok
+}
 
 func (sh memoryShelf) tenants(context.Context) ([]int64, error) {
 	set := map[int64]bool{}
 	for _, r := range sh.s.open {
-		set[r.key.Tenant] = true
+		if sh.holds(r) {
+			set[r.key.Tenant] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(set)), nil
 }
 
-func (sh memoryShelf) due(_ context.Context, tenant, now int64, last row) ([]row, error) {
-	return sh.list(page, byDue, func(r row) bool {
+func (sh memoryShelf) due(_ context.Context, tenant, now int64, last row) ([]row, bool, error) {
+	rows := sh.list(page, byDue, func(r row) bool {
 		return r.key.Tenant == tenant && r.nextAt <= now && byDue(r, last) > 0
-	}), nil
+	})
+	return rows, len(rows) < page, nil
 }
 
-func (sh memoryShelf) run(_ context.Context, key Key, limit int) ([]row, error) {
-	return sh.list(limit, bySeq, func(r row) bool { return r.seq > 0 && r.key == key }), nil
+func (sh memoryShelf) runs(_ context.Context, most map[Key]int) (map[Key][]row, error) {
+	runs := make(map[Key][]row, len(most))
+	for key, n := range most {
+		runs[key] = sh.list(n, bySeq, func(r row) bool { return r.seq > 0 && r.key == key })
+	}
+	return runs, nil
 }
 
 func (sh memoryShelf) list(limit int, order func(a, b row) int, want func(row) bool) []row {
 	var rows []row
 	for _, r := range sh.s.open {
-		if want(r.row) {
+		if sh.holds(r) && want(r.row) {
 			rows = append(rows, r.row)
 		}
 	}

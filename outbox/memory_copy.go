@@ -17,6 +17,7 @@ func (s *Memory) CopyOf(from *Memory) {
 			s.open[id] = &row
 		}
 	}
+	s.fleet = from.fleet.clone()
 	s.heads, s.last, s.turn = maps.Clone(from.heads), from.last, from.turn
 	if s.heads == nil {
 		s.heads = map[Key]int64{}

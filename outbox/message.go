@@ -50,6 +50,11 @@ type Message struct {
 	// Headers travel with the message: trace context and what a consumer routes by.
 	Headers map[string]string
 
+	// Destination names who gets the message; empty is the only or usual one. A
+	// relay serves one destination, so that one that is down holds up no other,
+	// and order is kept per key and destination. Routes fills it in.
+	Destination string
+
 	// Unordered asks for no number: the message waits for no other and takes no
 	// lock on its aggregate when it is written.
 	Unordered bool
@@ -98,6 +103,9 @@ func (m *Message) Check() error {
 	}
 	if wrong := nameFault(m.ContentType); wrong != "" {
 		return m.fault("content type", wrong)
+	}
+	if wrong := nameFault(m.Destination); wrong != "" {
+		return m.fault("destination", wrong)
 	}
 	if len(m.Payload) > MaxPayload {
 		return m.fault("payload", fmt.Sprintf("has %d bytes, at most %d are allowed; store the data elsewhere and send a reference", len(m.Payload), MaxPayload))

@@ -164,6 +164,15 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 			run(rt, fixture{Source: outbox.NewSQLite(db), insert: insertInto(db)})
 		})
 	})
+	t.Run("postgres", func(t *testing.T) {
+		db := openPostgres(t, postgresURL(t)+"&synchronous_commit=off")
+		rapid.Check(t, func(rt *rapid.T) {
+			if _, err := db.Exec(`truncate outbox, aggregate_head`); err != nil {
+				rt.Fatal(err)
+			}
+			run(rt, fixture{Source: outbox.NewPostgres(db), insert: insertPostgres(db)})
+		})
+	})
 }
 
 // TestWritersAndRelaysShareOneFile lets real goroutines meet on one database,

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -19,6 +20,10 @@ const (
 	// Block tries it for ever, at most RelayConfig.PauseMost apart; later
 	// messages of its key wait. Stats.Failing shows it.
 	Block
+	// Park sets it aside after RelayConfig.Attempts tries, and its whole key with
+	// it: nothing is sent out of order, and nothing is tried until a person looks
+	// (Desk.Retry, Desk.Purge). Report.Parked and Stats.Parked tell.
+	Park
 )
 
 // Defaults of RelayConfig, each with its reason.
@@ -43,10 +48,23 @@ type RelayConfig struct {
 	Source Source
 	Sink   Sink
 
-	// Now is the clock; nil means time.Now.
+	// Destination is whose messages are delivered; empty means those that name
+	// none. Each destination has a relay of its own, and so a circuit of its own:
+	// one that is down or slow holds up no other.
+	Destination string
+
+	// Fleet, if set, shares the partitions of the destination with relays in
+	// other processes; usually it is the source itself. Without it the relay
+	// takes from all partitions, which several relays may do too, but then
+	// their claims wait for each other.
+	Fleet Fleet
+
+	// Now is the clock; nil means time.Now, or with a fleet its database's clock.
 	Now func() time.Time
 
-	// Name stands in the table while the relay has a message; empty means "relay".
+	// Name stands in the table while the relay has a message; empty means
+	// "relay". With a fleet it must be no other relay's, so there a few random
+	// letters are added to it.
 	Name string
 
 	// Batch and BatchBytes bound one claim, in messages and payload bytes.
@@ -89,11 +107,16 @@ type RelayConfig struct {
 
 // Report is what one round did.
 type Report struct {
-	At time.Time
+	At          time.Time
+	Destination string
 
 	// Claimed messages were each delivered, failed (to be tried again), set
-	// aside as dead, or released (not tried, or the destination was down).
-	Claimed, Delivered, Failed, Dead, Released int
+	// aside as dead, parked with their key, or released (not tried, or the
+	// destination was down).
+	Claimed, Delivered, Failed, Dead, Parked, Released int
+
+	// Partitions is how many the relay has; 0 without a fleet.
+	Partitions int
 
 	// Lost counts marks that changed nothing, because the lease had ended and
 	// the message was claimed anew, or because an earlier try of the mark had
@@ -120,6 +143,10 @@ type Relay struct {
 	circuit  circuit
 	unmarked []Mark // settled, but the source did not take the marks yet
 	pruneAt  time.Time
+
+	parts  []Partition // what the fleet gave
+	holdAt time.Time   // when to ask the fleet again
+	clock  fleetClock
 }
 
 // NewRelay checks cfg and fills its defaults in.
@@ -127,14 +154,14 @@ func NewRelay(cfg RelayConfig) (*Relay, error) {
 	if cfg.Source == nil || cfg.Sink == nil {
 		return nil, errors.New("outbox: a relay needs a source and a sink; set both in its config")
 	}
-	if cfg.AfterLast != DeadLetter && cfg.AfterLast != Block {
-		return nil, fmt.Errorf("outbox: policy %d is not known; use DeadLetter or Block", cfg.AfterLast)
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.AfterLast < DeadLetter || cfg.AfterLast > Park {
+		return nil, fmt.Errorf("outbox: policy %d is not known; use DeadLetter, Block or Park", cfg.AfterLast)
 	}
 	if cfg.Name == "" {
 		cfg.Name = "relay"
+	}
+	if cfg.Fleet != nil {
+		cfg.Name += "-" + rand.Text()[:8]
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Report) {}
@@ -153,7 +180,15 @@ func NewRelay(cfg RelayConfig) (*Relay, error) {
 	if cfg.Retention == 0 {
 		cfg.Retention = DefaultRetention
 	}
-	return &Relay{cfg: cfg}, nil
+	r := &Relay{cfg: cfg}
+	if cfg.Now == nil {
+		r.cfg.Now = time.Now
+		if cfg.Fleet != nil {
+			r.cfg.Now = r.clock.now
+			r.clock.follows = true
+		}
+	}
+	return r, nil
 }
 
 // orDefault takes nothing and less for not set.
@@ -163,12 +198,13 @@ func orDefault[T int | time.Duration](field *T, value T) {
 	}
 }
 
-// Round does one bounded round: write marks that are owed, claim a batch, publish
-// it outside any transaction, mark it, and now and then prune. worked says that
-// calling again at once may do more. The error is the source's, or that of a sink
-// that broke its contract; a destination that is down is not an error.
+// Round does one bounded round: write marks that are owed, renew what the fleet
+// gave, claim a batch, publish it outside any transaction, mark it, and now and
+// then prune. worked says that calling again at once may do more. The error is
+// the source's, or that of a sink that broke its contract; a destination that is
+// down is not an error.
 func (r *Relay) Round(ctx context.Context) (worked bool, err error) {
-	rep := Report{At: r.cfg.Now()}
+	rep := Report{At: r.cfg.Now(), Destination: r.cfg.Destination}
 	worked, err = r.round(ctx, &rep)
 	rep.Err = err
 	if worked || err != nil || rep.Down != nil || rep.Pruned > 0 {
@@ -181,6 +217,9 @@ func (r *Relay) round(ctx context.Context, rep *Report) (bool, error) {
 	if err := r.settle(ctx, rep); err != nil {
 		return false, err
 	}
+	if err := r.hold(ctx, rep); err != nil {
+		return false, err
+	}
 	worked, err := r.deliver(ctx, rep)
 	if err != nil || ctx.Err() != nil {
 		return worked, err
@@ -191,21 +230,27 @@ func (r *Relay) round(ctx context.Context, rep *Report) (bool, error) {
 
 // deliver claims, publishes and marks one batch.
 func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
-	if r.circuit.open(rep.At) {
+	if r.circuit.open(rep.At) || r.cfg.Fleet != nil && len(r.parts) == 0 {
 		return false, nil
 	}
 	limit := r.cfg.Batch
 	if r.circuit.probing(rep.At) {
 		limit = 1
 	}
-	batch, err := r.cfg.Source.Claim(ctx, Claim{By: r.cfg.Name, Now: rep.At, Lease: r.cfg.Lease, Limit: limit, Bytes: r.cfg.BatchBytes})
+	batch, err := r.cfg.Source.Claim(ctx, Claim{
+		By: r.cfg.Name, Destination: r.cfg.Destination, Partitions: r.parts,
+		Now: rep.At, Lease: r.cfg.Lease, Limit: limit, Bytes: r.cfg.BatchBytes,
+	})
 	if err != nil {
 		return false, err
+	}
+	if len(batch.Messages) > 0 {
+		crash(CrashClaimed)
 	}
 	rep.Claimed = len(batch.Messages)
 	tries, spent := r.sort(batch.Messages)
 	for _, m := range spent {
-		r.owe(rep, Mark{ID: m.ID, Epoch: m.Epoch, Outcome: MarkDead, Error: "no answer to any of its attempts: the relay stopped while it was being sent"})
+		r.owe(rep, Mark{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence, Outcome: r.last(), Error: "no answer to any of its attempts: the relay stopped while it was being sent"})
 	}
 	if len(tries) > 0 {
 		err = r.try(ctx, rep, tries)
@@ -221,7 +266,7 @@ func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
 // attempts without an answer, which happens when each one killed the relay.
 func (r *Relay) sort(msgs []ClaimedMessage) (tries, spent []ClaimedMessage) {
 	for _, m := range msgs {
-		if r.cfg.AfterLast == DeadLetter && m.Attempt > r.cfg.Attempts {
+		if r.cfg.AfterLast != Block && m.Attempt > r.cfg.Attempts {
 			spent = append(spent, m)
 			continue
 		}
@@ -243,6 +288,7 @@ func (r *Relay) try(ctx context.Context, rep *Report, tries []ClaimedMessage) er
 	if err != nil {
 		return err
 	}
+	crash(CrashAcknowledged)
 	now := r.cfg.Now()
 	alive, down := verdict(results)
 	switch {
@@ -285,7 +331,7 @@ func verdict(results []error) (alive bool, down error) {
 // took something in this call: then an answer like an outage's is the message's
 // own, or one message that breaks connections would stop all others for ever.
 func (r *Relay) markOf(m *ClaimedMessage, result error, now time.Time, alive, stopping, behind bool) Mark {
-	mark := Mark{ID: m.ID, Epoch: m.Epoch, NextAt: now}
+	mark := Mark{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence, NextAt: now}
 	switch {
 	case result == nil:
 		mark.Outcome = MarkDelivered
@@ -297,13 +343,21 @@ func (r *Relay) markOf(m *ClaimedMessage, result error, now time.Time, alive, st
 		// Later than everything else that is due, so that the next probe takes
 		// another message in case it is this one that breaks the destination.
 		mark.Outcome, mark.NextAt, mark.Error = MarkReleased, r.circuit.until, reason(result)
-	case r.cfg.AfterLast == DeadLetter && m.Attempt >= r.cfg.Attempts:
-		mark.Outcome, mark.Error = MarkDead, reason(result)
+	case r.cfg.AfterLast != Block && m.Attempt >= r.cfg.Attempts:
+		mark.Outcome, mark.Error = r.last(), reason(result)
 	default:
 		mark.Outcome, mark.Error = MarkFailed, reason(result)
 		mark.NextAt = now.Add(backoff(m.ID, m.Attempt, r.cfg.PauseFirst, r.cfg.PauseMost))
 	}
 	return mark
+}
+
+// last is what becomes of a message after its last attempt.
+func (r *Relay) last() Outcome {
+	if r.cfg.AfterLast == Park {
+		return MarkParked
+	}
+	return MarkDead
 }
 
 // owe notes a mark for the next settle.
@@ -315,6 +369,8 @@ func (r *Relay) owe(rep *Report, m Mark) {
 		rep.Failed++
 	case MarkDead:
 		rep.Dead++
+	case MarkParked:
+		rep.Parked++
 	case MarkReleased:
 		rep.Released++
 	}
@@ -332,6 +388,7 @@ func (r *Relay) settle(ctx context.Context, rep *Report) error {
 	if err != nil {
 		return err
 	}
+	crash(CrashMarked)
 	rep.Lost += len(r.unmarked) - applied
 	r.unmarked = nil
 	return nil
@@ -355,7 +412,7 @@ func (r *Relay) prune(ctx context.Context, rep *Report) (more bool, err error) {
 }
 
 // Run calls Round until ctx ends and then returns nil, after the round under way
-// has marked what it knows. Errors of rounds go to Observe; Run pauses PollMost
+// has marked what it knows and the relay has left its fleet. Errors of rounds go to Observe; Run pauses PollMost
 // after one and goes on, because a database comes back.
 func (r *Relay) Run(ctx context.Context) error {
 	pause := r.cfg.PollFirst
@@ -374,6 +431,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 		pause = min(2*pause, r.cfg.PollMost)
 	}
+	r.leave(ctx)
 	return nil
 }
 

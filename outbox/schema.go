@@ -1,14 +1,18 @@
 package outbox
 
+import "fmt"
+
 // State is where a row stands, as stored in column state.
 type State int
 
-// The states of a row. Only pending and claimed rows wait for a relay.
+// The states of a row. Those below Delivered are undelivered, and every index
+// that a claim reads holds only them.
 const (
-	Pending   State = 0 // waits until its next_at
-	Claimed   State = 1 // a relay has it until its next_at, the end of the lease
-	Delivered State = 2 // the destination acknowledged it; kept until pruned
-	Dead      State = 3 // set aside after too many refusals; kept until a person acts
+	Parked    State = -1 // refused too often; blocks its key until a person acts
+	Pending   State = 0  // waits until its next_at
+	Claimed   State = 1  // a relay has it until its next_at, the end of the lease
+	Delivered State = 2  // the destination acknowledged it; kept until pruned
+	Dead      State = 3  // set aside after too many refusals; kept until a person acts
 )
 
 // SQLiteSchema creates the tables outbox and aggregate_head and their indexes
@@ -31,6 +35,7 @@ const SQLiteSchema = `
 create table if not exists outbox (
   id            text    not null primary key,
   tenant        integer not null check (tenant >= 0),
+  destination   text    not null default '',
   aggregatetype text    not null,
   aggregateid   text    not null,
   type          text    not null,
@@ -47,8 +52,8 @@ create table if not exists outbox (
   delivered_at  integer,
   last_error    text
 ) strict;
-create index if not exists outbox_due on outbox (tenant, next_at) where state < 2;
-create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, seq) where state < 2 and seq > 0;
+create index if not exists outbox_due on outbox (destination, tenant, next_at) where state < 2;
+create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, destination, seq) where state < 2 and seq > 0;
 create index if not exists outbox_delivered on outbox (delivered_at) where state = 2;
 create index if not exists outbox_dead on outbox (tenant, id) where state = 3;
 create table if not exists aggregate_head (
@@ -60,13 +65,19 @@ create table if not exists aggregate_head (
 ) strict, without rowid;
 `
 
-// PostgresSchema creates the same tables, columns and indexes in PostgreSQL; it
-// may run again on a database that has them. The table is vacuumed early,
-// because every row is updated twice and then deleted.
+// PostgresSchema creates the same tables, columns and indexes in PostgreSQL 14
+// or newer; it may run again on a database that has them. The table is vacuumed
+// early, because every row is updated twice and then deleted.
+//
+// part is the message's partition, which the database computes from tenant and
+// aggregate id, so that every writer agrees on it. outbox_partition says which
+// relay has which partition of a destination and under which epoch, and
+// outbox_relay which relays are alive to share them; see Fleet.
 const PostgresSchema = `
 create table if not exists outbox (
   id            uuid        not null primary key,
   tenant        bigint      not null check (tenant >= 0),
+  destination   text        not null default '',
   aggregatetype text        not null,
   aggregateid   text        not null,
   type          text        not null,
@@ -81,10 +92,11 @@ create table if not exists outbox (
   claimed_by    text,
   created_at    timestamptz not null,
   delivered_at  timestamptz,
-  last_error    text
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
-create index if not exists outbox_due on outbox (tenant, next_at) where state < 2;
-create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, seq) where state < 2 and seq > 0;
+  last_error    text,
+  part          smallint    not null generated always as ((hashtextextended(aggregateid, tenant) & 63)::smallint) stored
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
+create index if not exists outbox_due on outbox (destination, tenant, next_at, part) where state < 2;
+create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, destination, seq) where state < 2 and seq > 0;
 create index if not exists outbox_delivered on outbox (delivered_at) where state = 2;
 create index if not exists outbox_dead on outbox (tenant, id) where state = 3;
 create table if not exists aggregate_head (
@@ -94,4 +106,43 @@ create table if not exists aggregate_head (
   seq           bigint not null,
   primary key (tenant, aggregatetype, aggregateid)
 ) with (fillfactor = 70);
+create table if not exists outbox_partition (
+  destination   text        not null,
+  part          smallint    not null,
+  owner         text,
+  epoch         bigint      not null default 0,
+  lease_end     timestamptz not null default 'epoch',
+  primary key (destination, part)
+) with (fillfactor = 50);
+create table if not exists outbox_relay (
+  destination   text        not null,
+  relay         text        not null,
+  lease_end     timestamptz not null,
+  primary key (destination, relay)
+) with (fillfactor = 50);
 `
+
+// Dialect is a database that has a schema, an insert and a source here.
+type Dialect string
+
+// The dialects.
+const (
+	DialectSQLite   Dialect = "sqlite"
+	DialectPostgres Dialect = "postgres"
+)
+
+// Schema returns the statements that create the tables, which may run again.
+// The error names the dialects that there are.
+func (d Dialect) Schema() (string, error) {
+	switch d {
+	case DialectSQLite:
+		return SQLiteSchema, nil
+	case DialectPostgres:
+		return PostgresSchema, nil
+	}
+	return "", d.unknown()
+}
+
+func (d Dialect) unknown() error {
+	return fmt.Errorf("outbox: dialect %q is not known; use %s or %s", clip(string(d)), DialectSQLite, DialectPostgres)
+}

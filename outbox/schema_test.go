@@ -23,12 +23,16 @@ func columns(schema, table string) []string {
 func TestBothDialectsHaveTheSameColumnsAndIndexes(t *testing.T) {
 	for _, table := range []string{"outbox", "aggregate_head"} {
 		lite, pg := columns(outbox.SQLiteSchema, table), columns(outbox.PostgresSchema, table)
+		pg = slices.DeleteFunc(pg, func(c string) bool { return c == "part" }) // several processes share only PostgreSQL
 		if len(lite) == 0 || !slices.Equal(lite, pg) {
 			t.Errorf("%s: SQLite has %v, PostgreSQL %v", table, lite, pg)
 		}
 	}
 	indexes := regexp.MustCompile(`create (unique )?index [^;]+;`)
 	lite, pg := indexes.FindAllString(outbox.SQLiteSchema, -1), indexes.FindAllString(outbox.PostgresSchema, -1)
+	for i := range pg {
+		pg[i] = strings.Replace(pg[i], "next_at, part", "next_at", 1)
+	}
 	if len(lite) == 0 || !slices.Equal(lite, pg) {
 		t.Errorf("indexes: SQLite has %q, PostgreSQL %q", lite, pg)
 	}

@@ -66,7 +66,9 @@ func publish(ctx context.Context, sink Sink, msgs []Message) (results []error, e
 			results, err = nil, fmt.Errorf("outbox: the sink panicked on a batch of %d messages that begins with %s; they are sent again one by one when their lease ends: %v", len(msgs), msgs[0].ID, p)
 		}
 	}()
+	crash(CrashPublishing)
 	results = sink.Publish(ctx, msgs)
+	crash(CrashPublished)
 	if len(results) != len(msgs) {
 		return nil, fmt.Errorf("outbox: the sink gave %d answers for %d messages; it must give one for each, so none is believed", len(results), len(msgs))
 	}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Source is where a relay takes messages from. Memory is its reference, SQLite
-// its first database. Any number of goroutines may call one.
+// Source is where a relay takes messages from. Memory is its reference; SQLite
+// and Postgres read databases. Any number of goroutines may call one, and any
+// number of processes may share its table.
 //
 // Time is passed in, so that a simulator can own it; a source reads no clock.
 type Source interface {
@@ -25,9 +26,9 @@ type Source interface {
 
 	// Mark settles claimed messages at a time, all in one transaction, and
 	// returns how many marks applied. A mark applies only while its epoch is
-	// still the row's and the row is still claimed; otherwise it changes
-	// nothing, which is what happens to a relay that slept past its lease and
-	// to a mark that is repeated.
+	// still the row's, the row is still claimed, and nobody took the partition
+	// over since; otherwise it changes nothing, which is what happens to a relay
+	// that slept past its lease and to a mark that is repeated.
 	Mark(ctx context.Context, at time.Time, marks []Mark) (int, error)
 
 	// Prune deletes at most limit messages that were delivered before a time
@@ -38,11 +39,19 @@ type Source interface {
 	Stats(ctx context.Context) (Stats, error)
 }
 
-// Claim says who claims, when, for how long and how much.
+// Claim says who claims, for whom, when, for how long and how much.
 type Claim struct {
 	// By names the relay, for people who look at the table. It fences nothing;
 	// the epoch does.
 	By string
+
+	// Destination is whose messages are claimed; empty means those that name none.
+	Destination string
+
+	// Partitions, if any, are what Fleet.Hold gave the relay: only their messages
+	// are claimed, and only of those that the relay still has. Nil means all.
+	// Memory and SQLite, whose claims wait for each other anyway, claim from all.
+	Partitions []Partition
 
 	// Now is the time of the claim.
 	Now time.Time
@@ -83,6 +92,10 @@ type ClaimedMessage struct {
 
 	// Epoch is the number of this claim of this message; every mark names it.
 	Epoch int64
+
+	// Fence is the epoch of the partition that it was claimed in, which every
+	// mark names too; 0 when it was claimed without partitions.
+	Fence int64
 }
 
 // Outcome is what became of a claimed message.
@@ -96,6 +109,8 @@ const (
 	MarkFailed
 	// MarkDead: refused for the last time; set aside with its error.
 	MarkDead
+	// MarkParked: refused too often; it waits for a person, and its key with it.
+	MarkParked
 	// MarkReleased: not tried, or the destination was down; due again at NextAt.
 	// The attempt that the claim counted is given back.
 	MarkReleased
@@ -105,6 +120,7 @@ const (
 type Mark struct {
 	ID      string
 	Epoch   int64
+	Fence   int64
 	Outcome Outcome
 
 	// NextAt is when a failed or released message is due again.
@@ -117,13 +133,14 @@ type Mark struct {
 
 // Stats counts the messages of a source, of all tenants.
 type Stats struct {
-	// Pending and Claimed are undelivered; Dead were set aside.
-	Pending, Claimed, Dead int64
+	// Pending, Claimed and Parked are undelivered; Dead were set aside.
+	Pending, Claimed, Parked, Dead int64
 
 	// Failing are the pending ones with a spent attempt: with a policy that
 	// blocks, the keys that stand still are among them.
 	Failing int64
 
-	// Oldest is when the oldest undelivered message was written; zero if there is none.
+	// Oldest is when the oldest undelivered message was written, parked ones
+	// included; zero if there is none.
 	Oldest time.Time
 }

@@ -101,6 +101,10 @@ func eachSource(t *testing.T, test func(t *testing.T, f fixture)) {
 		db := openSQLite(t, filepath.Join(t.TempDir(), "outbox.db"))
 		test(t, fixture{Source: outbox.NewSQLite(db), insert: insertInto(db)})
 	})
+	t.Run("postgres", func(t *testing.T) {
+		db := openPostgres(t, postgresURL(t))
+		test(t, fixture{Source: outbox.NewPostgres(db), insert: insertPostgres(db)})
+	})
 }
 
 // names shows messages by aggregate and number.

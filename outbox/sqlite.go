@@ -28,19 +28,19 @@ var _ Source = (*SQLite)(nil)
 func NewSQLite(db *sql.DB) *SQLite { return &SQLite{db: db} }
 
 const (
-	sqliteAnyDue = `select exists (select 1 from outbox indexed by outbox_due where state < 2 and next_at <= ?)`
-	sqliteTenant = `select tenant from outbox indexed by outbox_due where state < 2 and tenant > ? order by tenant limit 1`
+	sqliteAnyDue = `select exists (select 1 from outbox indexed by outbox_due where state < 2 and destination = ? and next_at <= ?)`
+	sqliteTenant = `select tenant from outbox indexed by outbox_due where state < 2 and destination = ? and tenant > ? order by tenant limit 1`
 
-	sqliteRow = `select rowid, id, tenant, aggregatetype, aggregateid, seq, state, next_at, length(payload) from outbox `
-	sqliteDue = sqliteRow + `indexed by outbox_due where state < 2 and tenant = ?
+	sqliteRow = `select rowid, id, tenant, aggregatetype, aggregateid, seq, state, claim_epoch, next_at, length(payload) from outbox `
+	sqliteDue = sqliteRow + `indexed by outbox_due where state < 2 and destination = ? and tenant = ?
 		and next_at <= ? and (next_at, rowid) > (?, ?) order by next_at, rowid limit ?`
 	sqliteRun = sqliteRow + `indexed by outbox_key where state < 2 and seq > 0
-		and tenant = ? and aggregatetype = ? and aggregateid = ? order by seq limit ?`
+		and tenant = ? and aggregatetype = ? and aggregateid = ? and destination = ? order by seq limit ?`
 
 	sqliteSetBack = `update outbox set next_at = j.value ->> 1 from json_each(?) j where outbox.rowid = j.value ->> 0`
 	sqliteClaim   = `update outbox set state = 1, attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = ?, next_at = ?
 		where rowid in (select value from json_each(?))`
-	sqliteClaimed = `select o.id, o.tenant, o.aggregatetype, o.aggregateid, o.type, o.payload, o.contenttype, o.headers, o.seq, o.created_at,
+	sqliteClaimed = `select o.id, o.tenant, o.destination, o.aggregatetype, o.aggregateid, o.type, o.payload, o.contenttype, o.headers, o.seq, o.created_at,
 		o.attempts, o.claim_epoch from json_each(?) j join outbox o on o.rowid = j.value order by j.key`
 
 	sqliteMark = `update outbox set state = ?1, next_at = coalesce(?2, next_at), attempts = attempts - ?3, delivered_at = ?4,
@@ -49,7 +49,7 @@ const (
 
 	sqlitePrune = `delete from outbox where rowid in (select rowid from outbox indexed by outbox_delivered
 		where state = 2 and delivered_at < ? order by delivered_at limit ?)`
-	sqliteStats = `select count(*) filter (where state = 0), count(*) filter (where state = 1),
+	sqliteStats = `select count(*) filter (where state = 0), count(*) filter (where state = 1), count(*) filter (where state = -1),
 		count(*) filter (where state = 0 and attempts > 0), min(created_at) from outbox indexed by outbox_due where state < 2`
 	sqliteDead = `select count(*) from outbox indexed by outbox_dead where state = 3`
 )
@@ -60,7 +60,7 @@ func (s *SQLite) Claim(ctx context.Context, c Claim) (Batch, error) {
 		return Batch{}, err
 	}
 	var due bool
-	if err := s.db.QueryRowContext(ctx, sqliteAnyDue, c.Now.UnixMicro()).Scan(&due); err != nil {
+	if err := s.db.QueryRowContext(ctx, sqliteAnyDue, c.Destination, c.Now.UnixMicro()).Scan(&due); err != nil {
 		return Batch{}, fmt.Errorf("outbox: claim: look for due messages: %w", err)
 	}
 	if !due {
@@ -68,7 +68,7 @@ func (s *SQLite) Claim(ctx context.Context, c Claim) (Batch, error) {
 	}
 	var batch Batch
 	err := s.write(ctx, func(conn *sql.Conn) error {
-		ch, err := choose(ctx, sqliteShelf{conn}, c, s.turn.Load())
+		ch, err := choose(ctx, sqliteShelf{conn, c.Destination}, c, s.turn.Load())
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func setBack(ctx context.Context, conn *sql.Conn, setbacks []setback) error {
 	}
 	pairs := make([][2]int64, len(setbacks))
 	for i, b := range setbacks {
-		pairs[i] = [2]int64{b.n, b.nextAt}
+		pairs[i] = [2]int64{b.row.n, b.nextAt}
 	}
 	list, err := json.Marshal(pairs)
 	if err != nil {
@@ -125,7 +125,7 @@ func takeRows(ctx context.Context, conn *sql.Conn, c Claim, chosen []row) ([]Cla
 		var m ClaimedMessage
 		var headers string
 		var created int64
-		if err := rows.Scan(&m.ID, &m.Tenant, &m.AggregateType, &m.AggregateID, &m.Type, &m.Payload, &m.ContentType, &headers, &m.Seq, &created,
+		if err := rows.Scan(&m.ID, &m.Tenant, &m.Destination, &m.AggregateType, &m.AggregateID, &m.Type, &m.Payload, &m.ContentType, &headers, &m.Seq, &created,
 			&m.Attempt, &m.Epoch); err != nil {
 			return nil, err
 		}
@@ -177,6 +177,8 @@ func markRow(ctx context.Context, stmt *sql.Stmt, at time.Time, m Mark) (int64, 
 		state, delivered = Delivered, at.UnixMicro()
 	case MarkDead:
 		state = Dead
+	case MarkParked:
+		state, nextAt = Parked, never
 	case MarkFailed:
 		nextAt = m.NextAt.UnixMicro()
 	case MarkReleased:
@@ -210,7 +212,7 @@ func (s *SQLite) Prune(ctx context.Context, before time.Time, limit int) (int, e
 func (s *SQLite) Stats(ctx context.Context) (Stats, error) {
 	var st Stats
 	var oldest sql.NullInt64
-	err := s.db.QueryRowContext(ctx, sqliteStats).Scan(&st.Pending, &st.Claimed, &st.Failing, &oldest)
+	err := s.db.QueryRowContext(ctx, sqliteStats).Scan(&st.Pending, &st.Claimed, &st.Parked, &st.Failing, &oldest)
 	if err == nil {
 		err = s.db.QueryRowContext(ctx, sqliteDead).Scan(&st.Dead)
 	}
@@ -259,12 +261,15 @@ func discard(conn *sql.Conn) {
 }
 
 // sqliteShelf reads for a choice inside the claim's transaction.
-type sqliteShelf struct{ conn *sql.Conn }
+type sqliteShelf struct {
+	conn        *sql.Conn
+	destination string
+}
 
 func (sh sqliteShelf) tenants(ctx context.Context) ([]int64, error) {
 	var list []int64
 	for last := int64(-1); ; {
-		err := sh.conn.QueryRowContext(ctx, sqliteTenant, last).Scan(&last)
+		err := sh.conn.QueryRowContext(ctx, sqliteTenant, sh.destination, last).Scan(&last)
 		if errors.Is(err, sql.ErrNoRows) {
 			return list, nil
 		}
@@ -275,12 +280,21 @@ func (sh sqliteShelf) tenants(ctx context.Context) ([]int64, error) {
 	}
 }
 
-func (sh sqliteShelf) due(ctx context.Context, tenant, now int64, last row) ([]row, error) {
-	return sh.list(ctx, sqliteDue, tenant, now, last.nextAt, last.n, page)
+func (sh sqliteShelf) due(ctx context.Context, tenant, now int64, last row) ([]row, bool, error) {
+	rows, err := sh.list(ctx, sqliteDue, sh.destination, tenant, now, last.nextAt, last.n, page)
+	return rows, len(rows) < page, err
 }
 
-func (sh sqliteShelf) run(ctx context.Context, key Key, limit int) ([]row, error) {
-	return sh.list(ctx, sqliteRun, key.Tenant, key.AggregateType, key.AggregateID, limit)
+func (sh sqliteShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, error) {
+	runs := make(map[Key][]row, len(most))
+	for key, n := range most {
+		run, err := sh.list(ctx, sqliteRun, key.Tenant, key.AggregateType, key.AggregateID, sh.destination, n)
+		if err != nil {
+			return nil, err
+		}
+		runs[key] = run
+	}
+	return runs, nil
 }
 
 func (sh sqliteShelf) list(ctx context.Context, query string, args ...any) ([]row, error) {
@@ -292,7 +306,7 @@ func (sh sqliteShelf) list(ctx context.Context, query string, args ...any) ([]ro
 	var list []row
 	for rows.Next() {
 		var r row
-		if err := rows.Scan(&r.n, &r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.nextAt, &r.size); err != nil {
+		if err := rows.Scan(&r.n, &r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.epoch, &r.nextAt, &r.size); err != nil {
 			return nil, err
 		}
 		list = append(list, r)

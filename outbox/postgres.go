@@ -1,0 +1,387 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Postgres is the Source, Fleet and Desk over the tables of PostgresSchema, in
+// PostgreSQL 14 or newer. It works through database/sql; the driver is the
+// caller's choice, and who has a pool of pgx passes stdlib.OpenDBFromPool of it.
+// Transactions are short, READ COMMITTED, and hold one connection at a time.
+// Safe for concurrent use, in any number of processes on one table.
+//
+// A claim locks the rows of its partitions until it commits, so that no two
+// claims look at the same key at once; relays of one Fleet have different
+// partitions and wait for nobody.
+type Postgres struct {
+	db *sql.DB
+
+	mu    sync.Mutex
+	turn  map[string]int64 // by destination, the tenant that began the last claim
+	known map[string]bool  // destinations whose partitions have rows
+}
+
+var _ Source = (*Postgres)(nil)
+
+// NewPostgres returns the source over db, which the caller opens and closes and
+// on which PostgresSchema has been run.
+func NewPostgres(db *sql.DB) *Postgres {
+	return &Postgres{db: db, turn: map[string]int64{}, known: map[string]bool{}}
+}
+
+const (
+	pgAnyDue = `select exists (select 1 from outbox where state < 2 and destination = $1 and next_at <= $2)`
+
+	pgPartitions = `insert into outbox_partition (destination, part) select $1, generate_series(0, $2 - 1) on conflict do nothing`
+
+	// Locks the partitions that are still the claimer's, in the order in which
+	// everybody locks them. Without a list it is all of them.
+	pgLock = `select p.part, p.epoch from outbox_partition p
+		where p.destination = $1 and ($2 = '' or (p.part, p.epoch) in (select part, epoch from jsonb_to_recordset(nullif($2, '')::jsonb) as f(part smallint, epoch bigint)))
+		order by p.part for no key update`
+
+	pgSetBack = `update outbox o set next_at = b.next_at from jsonb_to_recordset($1::text::jsonb) as b(id uuid, next_at timestamptz)
+		where o.id = b.id and o.state = 0`
+
+	// Only a row that still is as it was chosen: a mark of its last claimer may
+	// have come in between.
+	pgClaim = `update outbox o set state = 1, attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = $2, next_at = $3
+		from jsonb_to_recordset($1::text::jsonb) as c(ord int, id uuid, epoch bigint, state smallint)
+		where o.id = c.id and o.claim_epoch = c.epoch and o.state = c.state
+		returning c.ord, o.id::text, o.tenant, o.destination, o.aggregatetype, o.aggregateid, o.type, o.payload, o.contenttype, o.headers::text,
+			o.seq, o.created_at, o.attempts, o.claim_epoch, o.part`
+
+	pgMark = `update outbox o set state = m.state, next_at = coalesce(m.next_at, o.next_at), attempts = o.attempts - m.back,
+			delivered_at = case when m.state = 2 then $2::timestamptz end,
+			last_error = case when m.state = 2 then null else coalesce(m.error, o.last_error) end, claimed_by = null
+		from jsonb_to_recordset($1::text::jsonb) as m(id uuid, epoch bigint, fence bigint, state smallint, back int, next_at timestamptz, error text)
+		where o.id = m.id and o.claim_epoch = m.epoch and o.state = 1
+			and (m.fence = 0 or exists (select from outbox_partition p where p.destination = o.destination and p.part = o.part and p.epoch = m.fence))`
+
+	pgPrune = `delete from outbox where id in (select id from outbox
+		where state = 2 and delivered_at < $1 order by delivered_at limit $2 for update skip locked)`
+
+	pgStats = `select count(*) filter (where state = 0), count(*) filter (where state = 1), count(*) filter (where state = -1),
+		count(*) filter (where state = 0 and attempts > 0), min(created_at) from outbox where state < 2`
+	pgDead = `select count(*) from outbox where state = 3`
+)
+
+// Claim implements Source. An idle table is found idle without a lock.
+func (s *Postgres) Claim(ctx context.Context, c Claim) (Batch, error) {
+	batch, err := s.claim(ctx, c)
+	if err != nil {
+		return Batch{}, fmt.Errorf("outbox: claim: %w", err)
+	}
+	return batch, nil
+}
+
+func (s *Postgres) claim(ctx context.Context, c Claim) (Batch, error) {
+	if err := c.check(); err != nil {
+		return Batch{}, err
+	}
+	var due bool
+	if err := s.db.QueryRowContext(ctx, pgAnyDue, c.Destination, c.Now).Scan(&due); err != nil {
+		return Batch{}, fmt.Errorf("look for due messages: %w", err)
+	}
+	if !due {
+		return Batch{}, nil
+	}
+	if err := s.meet(ctx, c.Destination); err != nil {
+		return Batch{}, err
+	}
+	var batch Batch
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		fences, err := lockPartitions(ctx, tx, c)
+		if err != nil || len(fences) == 0 {
+			return err
+		}
+		sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, after: s.lastTurn(c.Destination)}
+		if c.Partitions != nil {
+			sh.parts = fences
+		}
+		ch, err := choose(ctx, sh, c, sh.after)
+		if err != nil {
+			return err
+		}
+		batch = Batch{More: ch.more}
+		if err := pgSetBacks(ctx, tx, ch.setbacks); err != nil || len(ch.rows) == 0 {
+			return err
+		}
+		batch.Messages, err = pgTake(ctx, tx, c, ch.rows, fences)
+		if errors.Is(err, errMoved) {
+			batch.More = true
+		}
+		if err == nil {
+			s.setTurn(c.Destination, ch.rows[0].key.Tenant)
+		}
+		return err
+	})
+	if errors.Is(err, errMoved) {
+		return Batch{More: true}, nil
+	}
+	return batch, err
+}
+
+// errMoved rolls a claim back whose rows were changed while it chose.
+var errMoved = errors.New("a row was marked while it was being claimed")
+
+// meet makes the rows of a destination's partitions, once per process.
+func (s *Postgres) meet(ctx context.Context, destination string) error {
+	s.mu.Lock()
+	known := s.known[destination]
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	if _, err := s.db.ExecContext(ctx, pgPartitions, destination, Partitions); err != nil {
+		return fmt.Errorf("write the partitions of destination %q: %w", destination, err)
+	}
+	s.mu.Lock()
+	s.known[destination] = true
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *Postgres) lastTurn(destination string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn[destination]
+}
+
+func (s *Postgres) setTurn(destination string, tenant int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn[destination] = tenant
+}
+
+// lockPartitions returns the partitions that are claimed from, with their epochs.
+func lockPartitions(ctx context.Context, tx *sql.Tx, c Claim) (map[int]int64, error) {
+	list := ""
+	if c.Partitions != nil {
+		type pair struct {
+			Part  int   `json:"part"`
+			Epoch int64 `json:"epoch"`
+		}
+		pairs := make([]pair, len(c.Partitions))
+		for i, p := range c.Partitions {
+			pairs[i] = pair{p.Number, p.Epoch}
+		}
+		text, err := json.Marshal(pairs)
+		if err != nil {
+			return nil, err
+		}
+		list = string(text)
+	}
+	rows, err := tx.QueryContext(ctx, pgLock, c.Destination, list)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	fences := map[int]int64{}
+	for rows.Next() {
+		var part int
+		var epoch int64
+		if err := rows.Scan(&part, &epoch); err != nil {
+			return nil, err
+		}
+		fences[part] = epoch
+	}
+	return fences, rows.Err()
+}
+
+func pgSetBacks(ctx context.Context, tx *sql.Tx, setbacks []setback) error {
+	if len(setbacks) == 0 {
+		return nil
+	}
+	type pair struct {
+		ID     string    `json:"id"`
+		NextAt time.Time `json:"next_at"`
+	}
+	pairs := make([]pair, len(setbacks))
+	for i, b := range setbacks {
+		pairs[i] = pair{b.row.id, fromMicro(b.nextAt)}
+	}
+	list, err := json.Marshal(pairs)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, pgSetBack, string(list))
+	return err
+}
+
+// pgTake marks the chosen rows as claimed and reads them whole, in order.
+func pgTake(ctx context.Context, tx *sql.Tx, c Claim, chosen []row, fences map[int]int64) ([]ClaimedMessage, error) {
+	type pick struct {
+		Ord   int    `json:"ord"`
+		ID    string `json:"id"`
+		Epoch int64  `json:"epoch"`
+		State State  `json:"state"`
+	}
+	picks := make([]pick, len(chosen))
+	for i, r := range chosen {
+		picks[i] = pick{i, r.id, r.epoch, r.state}
+	}
+	list, err := json.Marshal(picks)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.QueryContext(ctx, pgClaim, string(list), c.By, c.Now.Add(c.Lease))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	msgs := make([]ClaimedMessage, len(chosen))
+	n := 0
+	for ; rows.Next(); n++ {
+		var m ClaimedMessage
+		var headers string
+		var ord, part int
+		if err := rows.Scan(&ord, &m.ID, &m.Tenant, &m.Destination, &m.AggregateType, &m.AggregateID, &m.Type, &m.Payload, &m.ContentType, &headers,
+			&m.Seq, &m.CreatedAt, &m.Attempt, &m.Epoch, &part); err != nil {
+			return nil, err
+		}
+		if m.Headers, err = decodeHeaders(headers); err != nil {
+			return nil, fmt.Errorf("message %s: column headers is not a JSON object of texts, repair it: %w", m.ID, err)
+		}
+		m.CreatedAt, m.Unordered = m.CreatedAt.UTC(), m.Seq == 0
+		if c.Partitions != nil {
+			m.Fence = fences[part]
+		}
+		msgs[ord] = m
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if n < len(chosen) {
+		return nil, errMoved
+	}
+	return msgs, nil
+}
+
+// pgMarkRow is a row of pgMark's parameter.
+type pgMarkRow struct {
+	ID     string     `json:"id"`
+	Epoch  int64      `json:"epoch"`
+	Fence  int64      `json:"fence"`
+	State  State      `json:"state"`
+	Back   int        `json:"back"`
+	NextAt *time.Time `json:"next_at"`
+	Error  *string    `json:"error"`
+}
+
+// Mark implements Source.
+func (s *Postgres) Mark(ctx context.Context, at time.Time, marks []Mark) (int, error) {
+	if len(marks) == 0 {
+		return 0, nil
+	}
+	rows := make([]pgMarkRow, 0, len(marks))
+	dead := false
+	for i := range marks {
+		m := &marks[i]
+		if !canonicalUUID(m.ID) {
+			continue // no row has it, and PostgreSQL would refuse the others with it
+		}
+		r := pgMarkRow{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence}
+		if m.Error != "" {
+			r.Error = &m.Error
+		}
+		r.State, r.NextAt, r.Back = stateOf(m)
+		dead = dead || r.State == Dead
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b pgMarkRow) int { return strings.Compare(a.ID, b.ID) })
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return 0, fmt.Errorf("outbox: mark: %w", err)
+	}
+	var applied int64
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, pgMark, string(list), at)
+		if err != nil {
+			return err
+		}
+		if dead {
+			crash(CrashDeadLetter)
+		}
+		applied, err = res.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("outbox: mark: %w", err)
+	}
+	return int(applied), nil
+}
+
+// stateOf is what a mark makes of its row: the state, when it is due, if that
+// changes, and how many attempts are given back.
+func stateOf(m *Mark) (state State, nextAt *time.Time, back int) {
+	switch m.Outcome {
+	case MarkDelivered:
+		return Delivered, nil, 0
+	case MarkDead:
+		return Dead, nil, 0
+	case MarkParked:
+		at := fromMicro(never)
+		return Parked, &at, 0
+	case MarkReleased:
+		return Pending, &m.NextAt, 1
+	}
+	return Pending, &m.NextAt, 0
+}
+
+// Prune implements Source.
+func (s *Postgres) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
+	var n int64
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, pgPrune, before, limit)
+		if err != nil {
+			return err
+		}
+		crash(CrashPruning)
+		n, err = res.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("outbox: prune: %w", err)
+	}
+	return int(n), nil
+}
+
+// Stats implements Source.
+func (s *Postgres) Stats(ctx context.Context) (Stats, error) {
+	var st Stats
+	var oldest sql.NullTime
+	err := s.db.QueryRowContext(ctx, pgStats).Scan(&st.Pending, &st.Claimed, &st.Parked, &st.Failing, &oldest)
+	if err == nil {
+		err = s.db.QueryRowContext(ctx, pgDead).Scan(&st.Dead)
+	}
+	if err != nil {
+		return Stats{}, fmt.Errorf("outbox: stats: %w", err)
+	}
+	if oldest.Valid {
+		st.Oldest = oldest.Time.UTC()
+	}
+	return st, nil
+}
+
+// write runs do in a transaction.
+func (s *Postgres) write(ctx context.Context, do func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	// After a commit it does nothing; its error says no more than the first one.
+	defer tx.Rollback()
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}

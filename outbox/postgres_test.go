@@ -1,0 +1,81 @@
+package outbox_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/store/postgres/pgtest"
+)
+
+// server is the PostgreSQL that the tests of this package share; it is started
+// by the first that asks.
+var server struct {
+	once    sync.Once
+	pg      *pgtest.Server
+	err     error
+	schemas atomic.Int64
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if server.pg != nil {
+		if err := server.pg.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// postgresURL returns the address of an empty outbox in a schema of its own.
+func postgresURL(t testing.TB) string {
+	t.Helper()
+	server.once.Do(func() { server.pg, server.err = pgtest.Start(context.Background(), pgtest.Config{}) })
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
+	schema := fmt.Sprint("t", server.schemas.Add(1))
+	if err := server.pg.Exec(t.Context(), "postgres", "create schema "+schema); err != nil {
+		t.Fatal(err)
+	}
+	return server.pg.SocketURL("postgres") + "&search_path=" + schema
+}
+
+// openPostgres opens an empty outbox in PostgreSQL.
+func openPostgres(t testing.TB, url string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	for range 2 { // a schema may run again
+		if _, err := db.Exec(outbox.PostgresSchema); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db
+}
+
+// insertPostgres returns an insert that begins and commits a transaction of its own.
+func insertPostgres(db *sql.DB) func(...outbox.Message) error {
+	return func(msgs ...outbox.Message) error {
+		tx, err := db.Begin()
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if err := outbox.InsertPostgres(context.Background(), tx, msgs...); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+}
