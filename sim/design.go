@@ -164,24 +164,24 @@ func (g *designer) step(depth int, v *view, mayEnd bool) (s object) {
 	}
 	deep := depth < 4 && g.steps < g.most
 	switch k := g.d.below(100); {
-	case k < 12 && deep:
+	case k < 16 && deep:
 		s = g.branches(s, depth, inside)
-	case k < 20 && deep:
+	case k < 22 && deep:
 		s = g.choose(s, depth, inside)
-	case k < 28 && deep:
+	case k < 30 && deep:
 		s = g.do(s, depth, inside)
-	case k < 36:
+	case k < 35:
 		s = g.approval(s, inside)
-	case k < 46:
+	case k < 41:
 		s = g.wait(s, inside)
-	case k < 52:
+	case k < 46:
 		s = append(s, field{"emit", object{
 			{"type", one(g.d, "case.moved", "case.done")},
 			{"aggregate", object{{"type", "Case"}, {"id", quote(one(g.d, "${ input.s }", "${ run.id }"))}}},
 			{"data", object{{"n", quote("${ " + g.number(inside) + " }")}}},
 		}})
 		s = g.catch(s, depth, inside, "expression")
-	case k < 57:
+	case k < 50:
 		name := "v" + id
 		s = append(s, field{"set", object{{name, quote("${ " + g.number(inside) + " }")}}})
 		if inside.vars = append(inside.vars, name); g.d.hit(0.1) {
@@ -242,7 +242,7 @@ func (g *designer) do(s object, depth int, v *view) object {
 
 // catch adds a handler now and then.
 func (g *designer) catch(s object, depth int, v *view, on ...string) object {
-	if depth > 3 || g.steps >= g.most || !g.d.hit(0.3) {
+	if depth > 3 || g.steps >= g.most || !g.d.hit(0.4) {
 		return s
 	}
 	words := []string{one(g.d, on...)}

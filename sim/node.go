@@ -44,15 +44,18 @@ type asking struct {
 	reply func([]ringi.Task)
 }
 
-// pauses are how long a part waits after a round without work, as in production.
+// pauseOf is how long a part waits after a round without work: some longer than
+// in production, for a world has other things to do than to look in vain.
 func pauseOf(name string) time.Duration {
 	switch name {
 	case "committer":
 		return time.Hour
 	case "timers":
-		return engine.DefaultTimerScan
+		return 4 * engine.DefaultTimerScan
+	case "waits":
+		return 3 * time.Second
 	}
-	return engine.DefaultLeaseScan // all others look once a second
+	return 3 * engine.DefaultLeaseScan / 2
 }
 
 // start brings the node up.

@@ -192,14 +192,14 @@ func (c *crowd) operate() {
 		w.struck(CommandAtEnded, "run %s", short(sh.key.Run))
 	}
 	var do ringi.Action
-	switch k := d.below(20); {
+	switch k := d.below(30); {
 	case k < 3:
 		do = ringi.Cancel{Reason: "drawn"}
-	case k < 8:
+	case k < 7:
 		do = ringi.Pause{Reason: "drawn"}
-	case k < 13:
+	case sh.state.Paused != nil:
 		do = ringi.Resume{Reason: "drawn"}
-	case k == 13:
+	case k == 7:
 		do = ringi.Terminate{Reason: "drawn"}
 	default:
 		c.resolve(sh, op)

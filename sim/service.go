@@ -165,7 +165,7 @@ func (s *service) put(task ringi.Task, d *deed) outcome {
 // again takes place each time that it is called.
 func (s *service) again(task ringi.Task, d *deed) outcome {
 	switch {
-	case d.undone || s.w.actors.hit(0.1):
+	case d.undone || s.w.actors.hit(0.15):
 		return declined()
 	case s.w.strikes(ServiceFlaky, 0.1):
 		s.w.struck(ServiceFlaky, "%s says that nothing took place", d)
@@ -212,7 +212,7 @@ func (s *service) undo(task ringi.Task, d *deed, keyed bool) outcome {
 	case s.w.strikes(ServiceFlaky, 0.15):
 		s.w.struck(ServiceFlaky, "%s fails", d)
 		return flaky(one(s.w.actors, ringi.AppliedNo, ""))
-	case s.w.actors.hit(0.04):
+	case s.w.actors.hit(0.1):
 		return declined()
 	}
 	s.takesPlace(task, d)
@@ -253,9 +253,9 @@ func (s *service) length(task ringi.Task) (until, back time.Duration) {
 	d := s.w.actors
 	until, back = d.span(time.Millisecond, 300*time.Millisecond), d.span(time.Millisecond, 300*time.Millisecond)
 	switch {
-	case d.hit(0.06) && !s.w.calm:
+	case d.hit(0.1) && !s.w.calm:
 		until += d.span(0, task.Timeout+5*time.Second) // may be longer than it has
-	case d.hit(0.05) && !s.w.calm:
+	case d.hit(0.08) && !s.w.calm:
 		back += d.span(0, task.Timeout+5*time.Second)
 	case d.hit(0.2):
 		until += d.span(0, 4*time.Second)

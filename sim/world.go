@@ -83,7 +83,7 @@ func newWorld(o options) *world {
 	plan := newDice(o.Seed, streamPlan)
 	w.shape = shape{
 		nodes: plan.from(1, 3), workers: plan.from(2, 4), definitions: plan.from(1, 3),
-		starts: plan.from(1, 10), steps: plan.from(800, 4000),
+		starts: plan.from(2, 14), steps: plan.from(1000, 5000),
 		committers: plan.from(1, 2), batch: one(plan, 1, 3, 256), cache: one(plan, 1, 12<<10, 64<<20), snapshots: one(plan, 3, 9, 200),
 	}
 	w.strength = drawFaults(plan, o.Faults)
@@ -191,11 +191,11 @@ func (w *world) begin() {
 		}
 		w.after(w.actors.span(0, high), what, again)
 	}
-	every(0, 10*time.Second, "start", w.start)
-	every(time.Second, 20*time.Second, "vote", w.crowd.vote)
-	every(time.Second, 40*time.Second, "operator", w.crowd.operate)
-	every(time.Second, 30*time.Second, "event", func() { w.crowd.event(one(w.actors, eventNames()...), one(w.actors, eventKeys()...)) })
-	every(time.Second, 15*time.Second, "trouble", w.trouble)
+	every(0, 6*time.Second, "start", w.start)
+	every(time.Second, 15*time.Second, "vote", w.crowd.vote)
+	every(time.Second, 20*time.Second, "operator", w.crowd.operate)
+	every(time.Second, 15*time.Second, "event", func() { w.crowd.event(one(w.actors, eventNames()...), one(w.actors, eventKeys()...)) })
+	every(time.Second, 7*time.Second, "trouble", w.trouble)
 	w.after(time.Second, "relay", w.broker.round)
 }
 
