@@ -66,7 +66,7 @@ func (t *turn) closeScope(path string) {
 		return
 	case scopeOnFailure:
 		t.emit(ScopeClosed{Scope: path})
-		t.finishUnwind()
+		t.undoNext() // an effect may have been found meanwhile
 		return
 	}
 	sc := t.s.scope(path)
