@@ -50,12 +50,12 @@ func (b *broker) Publish(_ context.Context, msgs []outbox.Message) []error {
 		}
 		return answers
 	}
-	if w.strikes(RelayCrash, 0.06) {
+	if w.strikes(RelayCrash, 0.15) {
 		w.struck(RelayCrash, "with %d messages", len(msgs))
 		b.take(msgs[:w.faults.below(len(msgs)+1)])
 		panic(errRelayDied)
 	}
-	unheard := w.strikes(SinkUnheard, 0.1)
+	unheard := w.strikes(SinkUnheard, 0.2)
 	b.take(msgs)
 	if unheard {
 		w.struck(SinkUnheard, "%d messages", len(msgs))

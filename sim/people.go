@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -216,6 +217,9 @@ func (c *crowd) resolve(sh *shadow, op ringi.Actor) {
 	}
 	i := sh.state.Incidents[d.below(len(sh.state.Incidents))]
 	how := one(d, i.Allowed...)
+	if d.hit(0.3) && slices.Contains(i.Allowed, ringi.ResolveRunOther) {
+		how = ringi.ResolveRunOther
+	}
 	a := ringi.ResolveIncident{Incident: i.ID, How: how, Reason: "drawn"}
 	switch how {
 	case ringi.ResolveDone:
@@ -243,7 +247,12 @@ func (c *crowd) flood() {
 					Do: ringi.FailActivity{CallRef: ref, Worker: "mad", Failure: ringi.Failure{Code: "again"}},
 				}
 			}
-			c.clients.send(one(w.order, w.nodes...), "flood", func(n *node) { n.do(commands, func([]ringi.Result) {}) })
+			for _, n := range w.nodes {
+				if n.up {
+					n.do(commands, func([]ringi.Result) {})
+					return
+				}
+			}
 			return
 		}
 	}

@@ -186,7 +186,7 @@ func (s *service) again(task ringi.Task, d *deed) outcome {
 
 // find says what the books know of a key.
 func (s *service) find(task ringi.Task) outcome {
-	if s.w.strikes(ProbeUnknown, 0.3) {
+	if s.w.strikes(ProbeUnknown, 0.5) {
 		s.w.struck(ProbeUnknown, "about %s of run %s", task.Step, short(task.Run))
 		return one(s.w.actors, flaky(""), outcome{output: json.RawMessage(`{"applied":"unknown"}`)})
 	}
@@ -232,7 +232,7 @@ func (s *service) undo(task ringi.Task, d *deed, keyed bool) outcome {
 // answer makes an output.
 func (s *service) answer(task ringi.Task) outcome {
 	s.serial++
-	if s.w.strikes(BadOutput, 0.05) {
+	if s.w.strikes(BadOutput, 0.08) {
 		s.w.struck(BadOutput, "of %s of run %s", task.Step, short(task.Run))
 		return outcome{output: json.RawMessage(fmt.Sprintf(`{"id":%d}`, s.serial))}
 	}

@@ -179,7 +179,7 @@ func (t *tap) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beaten, er
 // DueTimers implements store.Store.
 func (t *tap) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
 	return through(t, faulty.DueTimers, true, func() ([]store.DueTimer, error) {
-		if t.node.w.strikes(TimerRepeated, 0.3) {
+		if t.node.w.strikes(TimerRepeated, 0.9) {
 			until = now // the claim does not last: the next look finds them again
 		}
 		return t.Store.DueTimers(ctx, now, until, limit)

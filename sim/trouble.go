@@ -6,14 +6,14 @@ import "time"
 func (w *world) trouble() {
 	d := w.faults
 	n := w.nodes[d.below(len(w.nodes))]
-	h := w.hands[d.below(len(w.hands))]
-	switch d.below(11) {
+	h := w.busyHand()
+	switch d.below(14) {
 	case 0:
 		if n.up && w.strikes(NodeCrash, 0.8) {
 			w.struck(NodeCrash, "%s", n.name)
 			n.crash()
 		}
-	case 1:
+	case 1, 11, 12, 13:
 		w.stall(h)
 	case 2:
 		w.jump()
@@ -50,14 +50,24 @@ func (w *world) trouble() {
 	case 8:
 		w.restore()
 	case 9:
-		if w.strikes(EvidenceFlood, 0.05) && w.depth == 0 {
+		if w.depth == 0 && w.shape.batch > 100 && w.count.faults[string(EvidenceFlood)] == 0 && w.strikes(EvidenceFlood, 0.3) {
 			w.crowd.flood()
 		}
 	case 10:
-		if h.up && len(h.jobs) == 0 && w.strikes(WorkerCrashBefore, 0.1) {
-			h.crash()
-		}
+		h.crashes(WorkerCrashBefore, 0.3)
 	}
+}
+
+// busyHand is a worker that has something in its hands, if there is one.
+func (w *world) busyHand() *hand {
+	h := w.hands[w.faults.below(len(w.hands))]
+	for range len(w.hands) {
+		if h.up && len(h.jobs) > 0 {
+			break
+		}
+		h = w.hands[w.faults.below(len(w.hands))]
+	}
+	return h
 }
 
 func (w *world) outage(f Fault, length time.Duration) {
@@ -70,7 +80,11 @@ func (w *world) stall(h *hand) {
 	if !h.up || len(h.jobs) == 0 || !w.strikes(WorkerStalled, 0.9) {
 		return
 	}
-	length := w.faults.span(time.Second, 2*time.Minute)
+	w.standStill(h, w.faults.span(time.Second, one(w.faults, 10*time.Second, time.Minute, 4*time.Minute)))
+}
+
+// standStill stops a worker for some time, and looks what it wakes up to.
+func (w *world) standStill(h *hand, length time.Duration) {
 	w.struck(WorkerStalled, "%s for %s", h.name, clockText(length))
 	h.stalled = w.now.Add(length)
 	life, jobs := h.life, append([]*job(nil), h.jobs...)

@@ -36,6 +36,7 @@ type job struct {
 	lease   time.Duration // between two heartbeats
 	over    bool          // the call has ended: there is a report
 	out     bool          // the call has gone out
+	deaf    bool          // its function does not look at its context
 	report  ringi.Action
 	dropped bool
 }
@@ -170,12 +171,12 @@ func (h *hand) awake(life int, do func()) {
 // take begins with tasks.
 func (h *hand) take(tasks []ringi.Task) {
 	for _, t := range tasks {
-		j := &job{h: h, life: h.life, task: t, started: h.w.now, lease: t.Heartbeat / beatsPerLease}
+		j := &job{h: h, life: h.life, task: t, started: h.w.now, lease: t.Heartbeat / beatsPerLease, deaf: !h.w.calm && h.w.actors.hit(0.15)}
 		h.jobs = append(h.jobs, j)
 		if t.Timeout > 0 {
 			h.later(t.Timeout, "time-out of "+t.Step, func() { j.give(worker.CodeTimedOut, "the attempt's time is up") })
 		}
-		if h.crashes(WorkerCrashBefore, 0.02) {
+		if h.crashes(WorkerCrashBefore, 0.03) {
 			return
 		}
 		if !t.Begin {
@@ -189,7 +190,7 @@ func (h *hand) take(tasks []ringi.Task) {
 
 // crashes draws whether the worker dies at this point of a task.
 func (h *hand) crashes(f Fault, p float64) bool {
-	if !h.w.strikes(f, p) {
+	if !h.up || !h.w.strikes(f, p) {
 		return false
 	}
 	h.w.struck(f, "%s", h.name)
@@ -244,6 +245,12 @@ func (j *job) call() {
 		return
 	}
 	h, w := j.h, j.h.w
+	if !j.out && w.strikes(WorkerStalled, 0.03) { // at the worst moment: with permission, before the call
+		j.out = true
+		w.standStill(h, w.faults.span(5*time.Second, time.Minute))
+		h.later(0, "call of "+j.task.Step, j.call)
+		return
+	}
 	j.out = true
 	until, back := w.service.length(j.task)
 	w.after(until, "service of "+j.task.Step, func() {
@@ -256,7 +263,7 @@ func (j *job) call() {
 		})
 	})
 	if h.life == j.life {
-		h.crashes(WorkerCrashDuring, 0.02)
+		h.crashes(WorkerCrashDuring, 0.04)
 	}
 }
 
@@ -265,7 +272,7 @@ func (j *job) returned(o outcome) {
 	if j.over || j.dropped {
 		return
 	}
-	if j.h.crashes(WorkerCrashAfter, 0.02) {
+	if j.h.crashes(WorkerCrashAfter, 0.04) {
 		return
 	}
 	if o.failure != nil {
@@ -279,7 +286,7 @@ func (j *job) returned(o outcome) {
 // unless it never went out.
 func (j *job) give(code, message string) {
 	switch {
-	case j.over || j.dropped:
+	case j.over || j.dropped || j.deaf && j.out:
 		return
 	case j.task.Begin && !j.out: // it was never permitted: there is nothing to report
 		j.drop()
