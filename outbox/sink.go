@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Sink is one destination. File and Writer are here; brokers have packages of
+// Sink is one destination. File and Lines are here; brokers have packages of
 // their own. A relay calls Publish from one goroutine at a time.
 type Sink interface {
 	// Publish sends messages and returns when each has its answer, or soon

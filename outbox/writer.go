@@ -2,54 +2,78 @@ package outbox
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
-	"io"
 )
 
-// Writer is the Sink that writes one CloudEvent per line to an io.Writer, such
-// as standard output. A line counts as delivered when the writer has taken it;
-// what becomes of it behind a pipe nobody knows. Use it from one goroutine.
-type Writer struct {
-	w      io.Writer
-	source string
-	torn   bool // the last write ended inside a line
+// Writer writes messages into an open transaction of type T. It is all that a
+// repository must be able to do to announce what it changes. The messages stand
+// when the transaction commits, and never otherwise. Writing them is the last
+// thing that a transaction should do, and it should do it once.
+type Writer[T any] interface {
+	WriteMessages(ctx context.Context, tx T, msgs ...Message) error
 }
 
-var _ Sink = (*Writer)(nil)
+// Database is what a unit of work needs of a database: to write messages, and to
+// begin and end a transaction. SQL is one over database/sql; package
+// outbox/postgres has one over pgx.
+type Database[T any] interface {
+	Writer[T]
 
-// NewWriter returns a sink over w. source is the events' CloudEvents source;
-// empty means DefaultEventSource.
-func NewWriter(w io.Writer, source string) *Writer {
-	return &Writer{w: w, source: source}
+	// Begin opens a transaction.
+	Begin(ctx context.Context) (T, error)
+
+	// Commit commits it. An error does not always mean that it did not commit.
+	Commit(ctx context.Context, tx T) error
+
+	// Rollback ends it without a trace. After a commit it does nothing.
+	Rollback(ctx context.Context, tx T) error
 }
 
-// Publish implements Sink, with one write per batch. After a write that failed
-// in the middle the next batch begins on a line of its own.
-func (s *Writer) Publish(ctx context.Context, msgs []Message) []error {
-	if err := ctx.Err(); err != nil {
-		return answers(len(msgs), err)
+// Insert writes messages in the caller's open transaction, in the dialect's own
+// way; see InsertSQLite.
+func (d Dialect) Insert(ctx context.Context, tx Tx, msgs ...Message) error {
+	switch d {
+	case DialectSQLite:
+		return InsertSQLite(ctx, tx, msgs...)
+	case DialectPostgres:
+		return InsertPostgres(ctx, tx, msgs...)
 	}
-	var buf []byte
-	if s.torn {
-		buf = append(buf, '\n')
-	}
-	buf = appendLines(buf, s.source, msgs)
-	n, err := s.w.Write(buf)
+	return d.unknown()
+}
+
+// SQL is a Database over database/sql.
+type SQL struct {
+	// DB is the pool. With SQLite its transactions should begin immediately (in
+	// modernc.org/sqlite the parameter _txlock=immediate), since one that reads
+	// first and writes later fails when another has written in between.
+	DB *sql.DB
+
+	// Dialect is the database behind it.
+	Dialect Dialect
+
+	// Options are those of its transactions; nil is the driver's default.
+	Options *sql.TxOptions
+}
+
+var _ Database[*sql.Tx] = (*SQL)(nil)
+
+// WriteMessages implements Writer.
+func (d *SQL) WriteMessages(ctx context.Context, tx *sql.Tx, msgs ...Message) error {
+	return d.Dialect.Insert(ctx, tx, msgs...)
+}
+
+// Begin implements Database.
+func (d *SQL) Begin(ctx context.Context) (*sql.Tx, error) {
+	tx, err := d.DB.BeginTx(ctx, d.Options)
 	if err != nil {
-		if n > 0 {
-			s.torn = buf[n-1] != '\n'
-		}
-		return answers(len(msgs), fmt.Errorf("outbox: write %d messages: %w", len(msgs), err))
+		return nil, fmt.Errorf("outbox: begin: %w", err)
 	}
-	s.torn = false
-	return answers(len(msgs), nil)
+	return tx, nil
 }
 
-// appendLines appends messages as newline-delimited CloudEvents.
-func appendLines(dst []byte, source string, msgs []Message) []byte {
-	for i := range msgs {
-		dst = AppendCloudEvent(dst, source, &msgs[i])
-		dst = append(dst, '\n')
-	}
-	return dst
-}
+// Commit implements Database.
+func (d *SQL) Commit(_ context.Context, tx *sql.Tx) error { return tx.Commit() }
+
+// Rollback implements Database.
+func (d *SQL) Rollback(_ context.Context, tx *sql.Tx) error { return tx.Rollback() }

@@ -105,7 +105,7 @@ func (n *node) openRelay(source outbox.Source, wake <-chan struct{}) error {
 	case outboxOff:
 		return nil
 	case outboxStdout:
-		sink = outbox.NewWriter(n.p.Stdout, "")
+		sink = outbox.NewLines(n.p.Stdout, "")
 	default:
 		name := n.database + ".events.ndjson"
 		if n.outbox != "" {

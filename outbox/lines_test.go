@@ -27,7 +27,7 @@ func (s *short) Write(p []byte) (int, error) {
 
 func TestAWriterGetsOneEventPerLine(t *testing.T) {
 	var out bytes.Buffer
-	sink := outbox.NewWriter(&out, "//shop")
+	sink := outbox.NewLines(&out, "//shop")
 	if !taken(sink.Publish(t.Context(), []outbox.Message{order(1, "a"), order(2, "b")})) {
 		t.Fatal("not published")
 	}
@@ -42,7 +42,7 @@ func TestAWriterGetsOneEventPerLine(t *testing.T) {
 func TestAWriterStartsANewLineAfterATornOne(t *testing.T) {
 	for _, left := range []int{0, 1, 50} {
 		out := &short{left: left}
-		sink := outbox.NewWriter(out, "")
+		sink := outbox.NewLines(out, "")
 		if taken(sink.Publish(t.Context(), []outbox.Message{order(1, "a")})) {
 			t.Fatal("a short write was taken for a delivery")
 		}
@@ -63,7 +63,7 @@ func TestAWriterTakesNothingAfterTheContextEnded(t *testing.T) {
 	var out bytes.Buffer
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if taken(outbox.NewWriter(&out, "").Publish(ended, []outbox.Message{order(1, "a")})) || out.Len() > 0 {
+	if taken(outbox.NewLines(&out, "").Publish(ended, []outbox.Message{order(1, "a")})) || out.Len() > 0 {
 		t.Error("published")
 	}
 }
