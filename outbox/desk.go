@@ -1,0 +1,139 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// DefaultListed is how many messages a call of a Desk sees or changes unless
+	// told otherwise, and MostListed the most: a transaction of more would hold up
+	// writers. Who wants all calls again until fewer come.
+	DefaultListed = 100
+	MostListed    = 1000
+
+	// ResendWithin is how long after its delivery a message is sent again without
+	// asking twice. It is how long package inbox remembers: a consumer that has
+	// forgotten a message would do its work a second time.
+	ResendWithin = 7 * 24 * time.Hour
+)
+
+// ErrResendOld says that a message to be sent again was delivered longer ago than
+// consumers remember. Nothing was changed; Filter.Old allows it.
+var ErrResendOld = errors.New("outbox: a message was delivered so long ago that its consumers may have forgotten it and would do their work again; narrow the selection, or confirm that this is meant")
+
+// Desk is what an operator does with messages. Memory is its reference; SQLite
+// and Postgres fulfil it. It never changes an id, a number or a payload.
+type Desk interface {
+	// List returns the messages that a filter selects, by id.
+	List(ctx context.Context, f Filter) ([]Entry, error)
+
+	// Retry makes dead and parked messages due at a time with all their attempts,
+	// and lets the keys of the parked ones go on. With Pending among the filter's
+	// states it also makes those due that wait for their next try.
+	Retry(ctx context.Context, at time.Time, f Filter) (int, error)
+
+	// Resend makes delivered messages due again at a time, under the same id, so
+	// that consumers that have them drop them. They go before later messages of
+	// their key. See ErrResendOld.
+	Resend(ctx context.Context, at time.Time, f Filter) (int, error)
+
+	// Purge deletes dead messages, or parked or delivered ones if the filter says
+	// so, and lets the keys of parked ones go on without them. What waits to be
+	// delivered is never deleted.
+	Purge(ctx context.Context, at time.Time, f Filter) (int, error)
+
+	// Backlog counts what is not delivered, per destination and tenant, in that
+	// order. Like Stats it reads the index of every undelivered row.
+	Backlog(ctx context.Context) ([]Depth, error)
+}
+
+// Filter selects messages. Its zero value selects what the call is usually about:
+// everything for List, dead and parked messages for Retry, delivered ones for
+// Resend, dead ones for Purge.
+type Filter struct {
+	IDs           []string // these and no others
+	States        []State
+	Destinations  []string
+	Tenants       []int64
+	AggregateType string
+	AggregateID   string
+	Type          string
+
+	// After continues a list behind an id.
+	After string
+
+	// Limit is the most messages; 0 is DefaultListed, and no more than MostListed
+	// are ever taken.
+	Limit int
+
+	// Old lets Resend take messages that were delivered longer than ResendWithin ago.
+	Old bool
+}
+
+// limit is how many messages the filter takes.
+func (f *Filter) limit() int {
+	if f.Limit <= 0 {
+		return DefaultListed
+	}
+	return min(f.Limit, MostListed)
+}
+
+// only gives the filter the states that it is about if it names none, and
+// refuses those that the call must not touch.
+func (f *Filter) only(usual []State, also ...State) error {
+	if len(f.States) == 0 {
+		f.States = usual
+	}
+	for _, s := range f.States {
+		if !slices.Contains(usual, s) && !slices.Contains(also, s) {
+			return fmt.Errorf("outbox: messages in state %s cannot be changed that way; select %v", s, append(slices.Clone(usual), also...))
+		}
+	}
+	return nil
+}
+
+// Entry is a message as it stands in the outbox.
+type Entry struct {
+	Message
+
+	State       State
+	Attempts    int
+	NextAt      time.Time // when it is due, or its lease ends; the year 9999 while parked
+	ClaimedBy   string
+	DeliveredAt time.Time
+	LastError   string
+}
+
+// Depth counts the undelivered messages of a tenant for a destination.
+type Depth struct {
+	Destination string
+	Tenant      int64
+
+	// The counts are those of Stats. Each parked ordered message stands for one
+	// key that waits.
+	Pending, Claimed, Parked, Failing, Dead int64
+
+	// Oldest is when the oldest undelivered message was written; zero if there is none.
+	Oldest time.Time
+}
+
+// String names the state as people see it.
+func (s State) String() string {
+	switch s {
+	case Parked:
+		return "parked"
+	case Pending:
+		return "pending"
+	case Claimed:
+		return "claimed"
+	case Delivered:
+		return "delivered"
+	case Dead:
+		return "dead"
+	}
+	return fmt.Sprintf("state %d", int(s))
+}

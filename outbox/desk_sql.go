@@ -1,0 +1,262 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// runner is a transaction that a desk works in.
+type runner interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+const (
+	deskList = `select id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, created_at,
+		state, attempts, next_at, coalesce(claimed_by, ''), delivered_at, coalesce(last_error, '') from outbox where `
+
+	// What waits behind a parked message that is no longer there.
+	deskRelease = ` and state = 0 and not exists (select 1 from outbox p where p.state = -1 and p.tenant = o.tenant
+		and p.aggregatetype = o.aggregatetype and p.aggregateid = o.aggregateid and p.destination = o.destination)`
+
+	deskBacklog = `select destination, tenant, count(case when state = 0 then 1 end), count(case when state = 1 then 1 end), count(case when state = -1 then 1 end),
+			count(case when state = 0 and attempts > 0 then 1 end), count(case when state = 3 then 1 end), min(case when state < 2 then created_at end)
+		from (select destination, tenant, state, attempts, created_at from outbox where state < 2
+			union all select destination, tenant, state, attempts, created_at from outbox where state = 3) as w
+		group by destination, tenant order by destination, tenant`
+)
+
+// deskSQL is a Desk in one dialect.
+type deskSQL struct {
+	dialect Dialect
+}
+
+// query is a statement that grows by conditions, with its arguments.
+type query struct {
+	dialect Dialect
+	text    strings.Builder
+	args    []any
+}
+
+// arg adds an argument and returns how the text names it.
+func (q *query) arg(value any) string {
+	if at, ok := value.(time.Time); ok && q.dialect == DialectSQLite {
+		value = at.UnixMicro()
+	}
+	q.args = append(q.args, value)
+	return q.place()
+}
+
+// place is the name of the last argument.
+func (q *query) place() string {
+	if q.dialect == DialectSQLite {
+		return "?" + strconv.Itoa(len(q.args))
+	}
+	return "$" + strconv.Itoa(len(q.args))
+}
+
+// among adds the condition that a column has one of some values, which travel as
+// one JSON text.
+func (q *query) among(column string, values any, cast string) error {
+	list, err := json.Marshal(values)
+	if err != nil {
+		return err
+	}
+	if q.dialect == DialectSQLite {
+		fmt.Fprintf(&q.text, " and %s in (select value from json_each(%s))", column, q.arg(string(list)))
+		return nil
+	}
+	fmt.Fprintf(&q.text, " and %s in (select jsonb_array_elements_text(%s::text::jsonb)::%s)", column, q.arg(string(list)), cast)
+	return nil
+}
+
+// where adds the conditions of a filter.
+func (q *query) where(f Filter) error {
+	q.text.WriteString("1 = 1")
+	if f.IDs != nil {
+		// Others no row has, and PostgreSQL would refuse all for one of them.
+		ids := slices.DeleteFunc(slices.Clone(f.IDs), func(id string) bool { return !canonicalUUID(id) })
+		if err := q.among("id", ids, "uuid"); err != nil {
+			return err
+		}
+	}
+	if len(f.States) > 0 {
+		if err := q.among("state", f.States, "smallint"); err != nil {
+			return err
+		}
+	}
+	if len(f.Destinations) > 0 {
+		if err := q.among("destination", f.Destinations, "text"); err != nil {
+			return err
+		}
+	}
+	if len(f.Tenants) > 0 {
+		if err := q.among("tenant", f.Tenants, "bigint"); err != nil {
+			return err
+		}
+	}
+	for _, c := range []struct{ column, text string }{
+		{"aggregatetype", f.AggregateType}, {"aggregateid", f.AggregateID}, {"type", f.Type},
+	} {
+		if c.text != "" {
+			q.text.WriteString(" and " + c.column + " = " + q.arg(c.text))
+		}
+	}
+	if f.After != "" {
+		if !canonicalUUID(f.After) {
+			return fmt.Errorf("outbox: %q is not the id of a message; continue behind the last one of the page before", clip(f.After))
+		}
+		cast := ""
+		if q.dialect == DialectPostgres {
+			cast = "::text::uuid"
+		}
+		q.text.WriteString(" and id > " + q.arg(f.After) + cast)
+	}
+	q.text.WriteString(" order by id limit " + q.arg(f.limit()))
+	return nil
+}
+
+func (d deskSQL) query(begin string) *query {
+	q := &query{dialect: d.dialect}
+	q.text.WriteString(begin)
+	return q
+}
+
+func (d deskSQL) list(ctx context.Context, r runner, f Filter) ([]Entry, error) {
+	q := d.query(deskList)
+	if err := q.where(f); err != nil {
+		return nil, err
+	}
+	rows, err := r.QueryContext(ctx, q.text.String(), q.args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []Entry
+	for rows.Next() {
+		var e Entry
+		var headers string
+		var created, next, delivered moment
+		if err := rows.Scan(&e.ID, &e.Tenant, &e.Destination, &e.AggregateType, &e.AggregateID, &e.Type, &e.Payload, &e.ContentType, &headers,
+			&e.Seq, &created, &e.State, &e.Attempts, &next, &e.ClaimedBy, &delivered, &e.LastError); err != nil {
+			return nil, err
+		}
+		if e.Headers, err = decodeHeaders(headers); err != nil {
+			return nil, fmt.Errorf("message %s: column headers is not a JSON object of texts, repair it: %w", e.ID, err)
+		}
+		e.CreatedAt, e.NextAt, e.DeliveredAt, e.Unordered = created.Time, next.Time, delivered.Time, e.Seq == 0
+		list = append(list, e)
+	}
+	return list, rows.Err()
+}
+
+// moment reads a time from either dialect; null is the zero time.
+type moment struct{ time.Time }
+
+// Scan implements sql.Scanner.
+func (m *moment) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		m.Time = time.Time{}
+	case int64:
+		m.Time = fromMicro(v)
+	case time.Time:
+		m.Time = v.UTC()
+	default:
+		return fmt.Errorf("outbox: %v is not a time", value)
+	}
+	return nil
+}
+
+// reopen makes the selected messages due.
+func (d deskSQL) reopen(ctx context.Context, r runner, at time.Time, f Filter) (int, error) {
+	q := d.query("")
+	q.text.WriteString("update outbox set state = 0, attempts = 0, next_at = " + q.arg(at) + ", delivered_at = null, claimed_by = null where id in (select id from outbox where ")
+	return d.change(ctx, r, at, f, q)
+}
+
+// purge deletes the selected messages.
+func (d deskSQL) purge(ctx context.Context, r runner, at time.Time, f Filter) (int, error) {
+	return d.change(ctx, r, at, f, d.query("delete from outbox where id in (select id from outbox where "))
+}
+
+// change runs a statement that ends in the selection, and lets go on what waited
+// for the selected messages.
+func (d deskSQL) change(ctx context.Context, r runner, at time.Time, f Filter, q *query) (int, error) {
+	if err := q.where(f); err != nil {
+		return 0, err
+	}
+	q.text.WriteString(")")
+	res, err := r.ExecContext(ctx, q.text.String(), q.args...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	if err != nil || n == 0 || !slices.Contains(f.States, Parked) {
+		return int(n), err
+	}
+	release := d.query("")
+	release.text.WriteString("update outbox as o set next_at = " + release.arg(at) + " where next_at = " + release.arg(fromMicro(never)) + deskRelease)
+	_, err = r.ExecContext(ctx, release.text.String(), release.args...)
+	return int(n), err
+}
+
+// anyOld tells whether a selected message was delivered too long ago.
+func (d deskSQL) anyOld(ctx context.Context, r runner, at time.Time, f Filter) (bool, error) {
+	q := d.query("")
+	q.text.WriteString("select count(*) from outbox where delivered_at < " + q.arg(at.Add(-ResendWithin)) + " and id in (select id from outbox where ")
+	if err := q.where(f); err != nil {
+		return false, err
+	}
+	q.text.WriteString(")")
+	rows, err := r.QueryContext(ctx, q.text.String(), q.args...)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	var n int64
+	for rows.Next() {
+		if err := rows.Scan(&n); err != nil {
+			return false, err
+		}
+	}
+	return n > 0, rows.Err()
+}
+
+func (d deskSQL) resend(ctx context.Context, r runner, at time.Time, f Filter) (int, error) {
+	if !f.Old {
+		old, err := d.anyOld(ctx, r, at, f)
+		if err != nil {
+			return 0, err
+		}
+		if old {
+			return 0, ErrResendOld
+		}
+	}
+	return d.reopen(ctx, r, at, f)
+}
+
+func (d deskSQL) backlog(ctx context.Context, r runner) ([]Depth, error) {
+	rows, err := r.QueryContext(ctx, deskBacklog)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := []Depth{}
+	for rows.Next() {
+		var p Depth
+		var oldest moment
+		if err := rows.Scan(&p.Destination, &p.Tenant, &p.Pending, &p.Claimed, &p.Parked, &p.Failing, &p.Dead, &oldest); err != nil {
+			return nil, err
+		}
+		p.Oldest = oldest.Time
+		list = append(list, p)
+	}
+	return list, rows.Err()
+}
