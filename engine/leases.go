@@ -47,6 +47,14 @@ func (l *leases) Round(ctx context.Context) (worked bool, err error) {
 	if l.reach.note(err) != nil {
 		return false, err
 	}
+	if len(due) > 0 {
+		// The rows may be those of a database that was restored since this
+		// node spoke to it, or whose clock was set: then the wait begins anew.
+		if err := l.contact(ctx); err != nil {
+			return false, err
+		}
+		now = l.clock.now()
+	}
 	var s store.Settlement
 	for _, t := range due {
 		l.look(&s, t, now)
