@@ -343,6 +343,9 @@ func (r *Relay) markOf(m *ClaimedMessage, result error, now time.Time, alive, st
 		// Later than everything else that is due, so that the next probe takes
 		// another message in case it is this one that breaks the destination.
 		mark.Outcome, mark.NextAt, mark.Error = MarkReleased, r.circuit.until, reason(result)
+	case Excused(result):
+		// Others got through, so the circuit is closed and the pause is its first.
+		mark.Outcome, mark.NextAt, mark.Error = MarkReleased, now.Add(r.cfg.PauseFirst), reason(result)
 	case r.cfg.AfterLast != Block && m.Attempt >= r.cfg.Attempts:
 		mark.Outcome, mark.Error = r.last(), reason(result)
 	default:

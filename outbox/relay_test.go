@@ -264,6 +264,28 @@ func TestAMessageThatLooksLikeAnOutageStopsOnlyItself(t *testing.T) { // O-23
 	})
 }
 
+func TestAnExcusedMessageSpendsNoAttempt(t *testing.T) { // O-25
+	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Attempts = 3 })
+	w.answer = func(m outbox.Message) error {
+		if m.AggregateID == "a" {
+			return outbox.Excuse(errDown)
+		}
+		return nil
+	}
+	for n := range 20 {
+		w.put(t, order(2*n+1, "b"), order(2*n+2, "a"))
+		w.pass(t, time.Minute, time.Second)
+	}
+	if st := w.stats(t); st.Dead != 0 || st.Failing != 0 || st.Pending != 20 {
+		t.Errorf("while a part is down: %+v, want 20 pending and none with a spent attempt", st)
+	}
+	w.answer = nil
+	w.pass(t, time.Minute, time.Second)
+	if st := w.stats(t); st.Pending != 0 || st.Dead != 0 {
+		t.Errorf("afterwards: %+v, want nothing left", st)
+	}
+}
+
 func TestTheSameIdIsSentAtEveryTry(t *testing.T) { // O-14, O-11
 	eachSource(t, func(t *testing.T, f fixture) {
 		w := newWorld(t, f, nil)

@@ -16,7 +16,8 @@ type Sink interface {
 	// ErrHeld when it was not tried because an earlier one of its key failed;
 	// any other error when the destination could not be reached or did not
 	// answer. What is not clearly the message's fault is the destination's, so
-	// that an outage never turns messages into dead letters.
+	// that an outage never turns messages into dead letters. What clearly is the
+	// destination's fault, or was not sent because of it, is made by Excuse.
 	//
 	// Ordered messages of one key stand in their order and must be accepted in
 	// it: after the first failure of a key its later messages are not sent. The
@@ -47,6 +48,29 @@ func Refuse(err error) error {
 func Refused(err error) bool {
 	var r *refusal
 	return errors.As(err, &r)
+}
+
+// excuse marks an error as none of the message's.
+type excuse struct{ err error }
+
+func (e *excuse) Error() string { return e.err.Error() }
+func (e *excuse) Unwrap() error { return e.err }
+
+// Excuse says that the destination, or the part of it that this message needs,
+// is down or asks for patience, for the reason err, whatever became of the
+// others of the same call. The message is tried again and it costs no attempt.
+// Excuse(nil) is nil.
+func Excuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &excuse{err: err}
+}
+
+// Excused tells whether err, or one that it wraps, was made by Excuse.
+func Excused(err error) bool {
+	var e *excuse
+	return errors.As(err, &e)
 }
 
 // answers is one answer for all of n messages.

@@ -15,7 +15,7 @@ import (
 	"github.com/ringiflow/ringi/outbox/kafka"
 )
 
-const topic = kafka.TopicPrefix + "Order"
+const topic = outbox.TopicPrefix + "Order"
 
 // broker is a Kafka cluster of one node in this process, with its log on disk
 // and an address that it keeps over a restart.

@@ -183,11 +183,15 @@ func (d *delivery) down(i int, err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w (topic %s: %w)", errSilent, topic, err)
 	}
-	return fmt.Errorf("kafka: topic %s: %w", topic, err)
+	err = fmt.Errorf("kafka: topic %s: %w", topic, err)
+	if kerr.IsRetriable(err) && !errors.Is(err, kerr.CorruptMessage) {
+		return outbox.Excuse(err) // such as a partition without a leader or enough replicas
+	}
+	return err
 }
 
 func errAbsent(topic string, err error) error {
-	return fmt.Errorf("kafka: topic %s is not there; create it, with as many partitions as it will ever need: %w", topic, err)
+	return outbox.Excuse(fmt.Errorf("kafka: topic %s is not there; create it, with as many partitions as it will ever need: %w", topic, err))
 }
 
 // refused tells whether err lies in the record and not in the broker.

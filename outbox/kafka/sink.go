@@ -21,9 +21,6 @@ const (
 	// nobody has configured (message.max.bytes), less room for the batch around it.
 	DefaultMaxBytes = 1_000_000
 
-	// TopicPrefix begins the default topic; it is Debezium's default.
-	TopicPrefix = "outbox.event."
-
 	// metadataAge is how soon the client asks again where partitions are led. Its
 	// own default of seconds would use up a call's time when a leader moves.
 	metadataAge = 250 * time.Millisecond
@@ -51,7 +48,7 @@ type Config struct {
 	// Brokers are host:port pairs to begin with; the others are learnt from them.
 	Brokers []string
 
-	// Topic names the topic of a message; nil means DefaultTopic. Order holds
+	// Topic names the topic of a message; nil means outbox.Topic. Order holds
 	// within a topic: a choice by the message's type gives up the order between
 	// types of one aggregate. Messages of one type must not change their topic.
 	Topic func(m *outbox.Message) string
@@ -92,9 +89,6 @@ type Sink struct {
 
 var _ outbox.Sink = (*Sink)(nil)
 
-// DefaultTopic is TopicPrefix and the aggregate type.
-func DefaultTopic(m *outbox.Message) string { return TopicPrefix + m.AggregateType }
-
 // New returns a sink. It does not wait for a broker: one that is down delays
 // messages and must not keep a service from starting. Close it after use.
 func New(cfg Config) (*Sink, error) {
@@ -102,7 +96,7 @@ func New(cfg Config) (*Sink, error) {
 		return nil, errors.New("kafka: no broker given; set Brokers to host:port of at least one")
 	}
 	if cfg.Topic == nil {
-		cfg.Topic = DefaultTopic
+		cfg.Topic = outbox.Topic
 	}
 	if cfg.MaxBytes <= 0 {
 		cfg.MaxBytes = DefaultMaxBytes

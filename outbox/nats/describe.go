@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/ringiflow/ringi/outbox"
 )
 
 // Window is the shortest duplicate window of the streams that may take the
@@ -52,16 +54,16 @@ func (s *Sink) streams(ctx context.Context) ([]*jetstream.StreamInfo, error) {
 		}
 		return []*jetstream.StreamInfo{stream.CachedInfo()}, nil
 	}
-	list := s.js.ListStreams(ctx, jetstream.WithStreamListSubject(SubjectPrefix+">"))
+	list := s.js.ListStreams(ctx, jetstream.WithStreamListSubject(outbox.TopicPrefix+">"))
 	var streams []*jetstream.StreamInfo
 	for info := range list.Info() {
 		streams = append(streams, info)
 	}
 	if err := list.Err(); err != nil {
-		return nil, fmt.Errorf("nats: ask for the streams that listen to %s>: %w", SubjectPrefix, err)
+		return nil, fmt.Errorf("nats: ask for the streams that listen to %s>: %w", outbox.TopicPrefix, err)
 	}
 	if len(streams) == 0 {
-		return nil, fmt.Errorf("nats: no stream listens to %s>; create one, or name the stream in Config.Stream", SubjectPrefix)
+		return nil, fmt.Errorf("nats: no stream listens to %s>; create one, or name the stream in Config.Stream", outbox.TopicPrefix)
 	}
 	return streams, nil
 }

@@ -123,9 +123,9 @@ func judge(subject string, err error) error {
 	case tooLarge, errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadSubject):
 		return outbox.Refuse(fmt.Errorf("nats: subject %s: %w", subject, err))
 	case errors.Is(err, nats.ErrReconnectBufExceeded):
-		return fmt.Errorf("nats: subject %s: there is no connection to a server: %w", subject, err)
+		return outbox.Excuse(fmt.Errorf("nats: subject %s: there is no connection to a server: %w", subject, err))
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return fmt.Errorf("nats: subject %s: no stream listens to it, or it has no leader; create a stream for it: %w", subject, err)
+		return outbox.Excuse(fmt.Errorf("nats: subject %s: no stream listens to it, or it has no leader; create a stream for it: %w", subject, err))
 	}
 	return fmt.Errorf("nats: subject %s: %w", subject, err)
 }

@@ -17,7 +17,7 @@ import (
 
 const (
 	stream  = "ORDERS"
-	subject = nats.SubjectPrefix + "Order"
+	subject = outbox.TopicPrefix + "Order"
 )
 
 // node is a NATS server with JetStream in this process, with its streams on disk
@@ -100,7 +100,7 @@ func (n *node) listen(t *testing.T, cfg jetstream.StreamConfig) {
 func startStream(t *testing.T) *node {
 	t.Helper()
 	n := startNode(t, nil)
-	n.listen(t, jetstream.StreamConfig{Name: stream, Subjects: []string{nats.SubjectPrefix + ">"}, Duplicates: time.Minute})
+	n.listen(t, jetstream.StreamConfig{Name: stream, Subjects: []string{outbox.TopicPrefix + ">"}, Duplicates: time.Minute})
 	return n
 }
 
@@ -175,4 +175,4 @@ func wantOrder(t *testing.T, msgs []*jetstream.RawStreamMsg, count int, aggregat
 
 // shortWindow is a stream that soon forgets what it has seen; 100 ms is the
 // least that a server allows.
-var shortWindow = jetstream.StreamConfig{Name: stream, Subjects: []string{nats.SubjectPrefix + ">"}, Duplicates: 100 * time.Millisecond}
+var shortWindow = jetstream.StreamConfig{Name: stream, Subjects: []string{outbox.TopicPrefix + ">"}, Duplicates: 100 * time.Millisecond}

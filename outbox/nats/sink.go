@@ -22,9 +22,6 @@ const (
 	// nobody has configured (max_payload).
 	DefaultMaxBytes = 1 << 20
 
-	// SubjectPrefix begins the default subject.
-	SubjectPrefix = "outbox.event."
-
 	// reconnectPause is how long the client waits before it tries a lost server
 	// again; a relay looks again after a second at the earliest.
 	reconnectPause = 500 * time.Millisecond
@@ -43,7 +40,7 @@ type Config struct {
 	// another one takes fails. Empty leaves it to the subject.
 	Stream string
 
-	// Subject names the subject of a message; nil means DefaultSubject.
+	// Subject names the subject of a message; nil means outbox.Topic.
 	Subject func(m *outbox.Message) string
 
 	// Source is the CloudEvents source; empty means outbox.DefaultEventSource.
@@ -74,9 +71,6 @@ type Sink struct {
 
 var _ outbox.Sink = (*Sink)(nil)
 
-// DefaultSubject is SubjectPrefix and the aggregate type.
-func DefaultSubject(m *outbox.Message) string { return SubjectPrefix + m.AggregateType }
-
 // New returns a sink. It does not wait for a server: one that is down delays
 // messages and must not keep a service from starting. Close it after use.
 func New(cfg Config) (*Sink, error) {
@@ -84,7 +78,7 @@ func New(cfg Config) (*Sink, error) {
 		return nil, errors.New("nats: no server given; set Servers to the address of at least one, such as nats://127.0.0.1:4222")
 	}
 	if cfg.Subject == nil {
-		cfg.Subject = DefaultSubject
+		cfg.Subject = outbox.Topic
 	}
 	if cfg.MaxBytes <= 0 {
 		cfg.MaxBytes = DefaultMaxBytes

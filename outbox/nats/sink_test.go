@@ -76,7 +76,7 @@ func TestAnOversizeMessageHarmsOnlyItsOwnAggregate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := startNode(t, tc.server)
-			n.listen(t, jetstream.StreamConfig{Name: stream, Subjects: []string{nats.SubjectPrefix + ">"}, MaxMsgSize: tc.stream})
+			n.listen(t, jetstream.StreamConfig{Name: stream, Subjects: []string{outbox.TopicPrefix + ">"}, MaxMsgSize: tc.stream})
 			msgs := orders(3, "a", "b", "c")
 			msgs[3].Payload = []byte(`"` + strings.Repeat("x", 4000) + `"`) // a/2
 			for i, err := range n.sink(t, tc.cfg).Publish(t.Context(), msgs) {
