@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -21,6 +22,14 @@ func key(run RunID, step string, d Direction, edition int) string {
 	return k
 }
 
+// errKey is what is wrong with a computed key that nobody could use.
+var errKey = fmt.Errorf("a key has 1 to %d bytes and no NUL", maxTitle)
+
+// nameLike reports whether a computed key or name can be kept and sent.
+func nameLike(s string) bool {
+	return s != "" && len(s) <= maxTitle && !strings.ContainsRune(s, 0)
+}
+
 // scheduleForward opens an activity step: its input and key are computed once
 // and stored, and never again.
 func (t *turn) scheduleForward(step *workflow.Step, scope string) {
@@ -33,7 +42,10 @@ func (t *turn) scheduleForward(step *workflow.Step, scope string) {
 			t.expressionIncident(step, scope, "key", err)
 			return
 		}
-		k = text(raw)
+		if k = text(raw); !nameLike(k) {
+			t.expressionIncident(step, scope, "key", errKey)
+			return
+		}
 	}
 	env.StepKey = k
 	input, err := t.input(a.With, env)
@@ -132,7 +144,7 @@ func (t *turn) overtaken(c *Call, token int64) (string, bool) {
 		return "", false
 	}
 	seen, ok := t.cmd.Lost.Tasks[c.Lane]
-	if !ok || seen.Token == token {
+	if !ok || TokenSeq(seen.Token) != c.Seq || seen.Token == token {
 		return "", false
 	}
 	return fmt.Sprintf("lease %d", seen.Token), true
@@ -159,9 +171,12 @@ func (t *turn) beginActivity(a BeginActivity) (Answer, error) {
 	if t.s.Paused != nil {
 		return Answer{Outcome: Stale, By: "the run is paused"}, nil
 	}
+	if a.Direction == Forward && t.hasIncident(IncidentTwoEffects, a.Step) {
+		return Answer{Outcome: Stale, By: "an earlier attempt succeeded; a person must say how to go on"}, nil
+	}
 	t.need(Need{Lane: c.call.Lane, Token: a.Token, How: NeedToken})
 	if workflow.Effect(c.call.Effect).NeedsBegin() {
-		t.emit(ActivityStarted(a))
+		t.emit(ActivityStarted{CallRef: a.CallRef, Worker: a.Worker, By: t.cmd.Actor.ID})
 	}
 	return Answer{Outcome: Accepted}, nil
 }
@@ -175,6 +190,10 @@ func (t *turn) completeActivity(a CompleteActivity) (Answer, error) {
 		return answer, err
 	}
 	if !current {
+		if t.inDoubt(c.st, a.CallRef) {
+			t.doubtAnswered(c.st, a)
+			return Answer{Outcome: Accepted}, nil
+		}
 		if answer.Outcome == Stale {
 			t.lateSuccess(c.st, a)
 		}
@@ -185,14 +204,18 @@ func (t *turn) completeActivity(a CompleteActivity) (Answer, error) {
 	case Probe:
 		t.probeAnswered(c, a)
 	case Undo:
-		t.emit(ActivitySucceeded{CallRef: a.CallRef, Worker: a.Worker, Output: t.kept(a.Output)})
+		t.emit(ActivitySucceeded{CallRef: a.CallRef, Worker: a.Worker, By: t.cmd.Actor.ID, Output: t.kept(a.Output)})
 		t.resume()
 	default:
-		output, problem := t.checkOutput(c.st, a.Output)
-		t.emit(ActivitySucceeded{CallRef: a.CallRef, Worker: a.Worker, Output: output, Problem: problem})
-		t.forwardDone(c.st, problem)
+		t.forwardSucceeded(c.st, a)
 	}
 	return Answer{Outcome: Accepted}, nil
+}
+
+func (t *turn) forwardSucceeded(st *Step, a CompleteActivity) {
+	output, problem := t.checkOutput(st, a.Output)
+	t.emit(ActivitySucceeded{CallRef: a.CallRef, Worker: a.Worker, By: t.cmd.Actor.ID, Output: output, Problem: problem})
+	t.forwardDone(st, problem)
 }
 
 // kept is a payload as far as it fits; an undo's answer is only for reading.
@@ -217,7 +240,7 @@ func (t *turn) checkOutput(st *Step, raw json.RawMessage) (json.RawMessage, stri
 // forwardDone goes on behind a forward call that had its effect.
 func (t *turn) forwardDone(st *Step, problem string) {
 	step := t.def.Step(st.ID)
-	t.registerUndo(step, st, false)
+	t.registerUndo(step, st)
 	if problem == "" {
 		t.next(step, st.Scope)
 		return
@@ -237,13 +260,13 @@ func (t *turn) failActivity(a FailActivity) (Answer, error) {
 	}
 	if !current {
 		if answer.Outcome == Stale {
-			t.evidence(LateResult{CallRef: a.CallRef, Worker: a.Worker, Kind: "failed", Code: a.Failure.Code})
+			t.evidence(LateResult{CallRef: a.CallRef, Worker: a.Worker, By: t.cmd.Actor.ID, Kind: "failed", Code: a.Failure.Code})
 		}
 		return answer, nil
 	}
 	t.need(Need{Lane: c.call.Lane, Token: a.Token, How: NeedToken})
 	f := t.judge(c, a.Failure)
-	t.emit(ActivityFailed{CallRef: a.CallRef, Worker: a.Worker, Failure: f})
+	t.emit(ActivityFailed{CallRef: a.CallRef, Worker: a.Worker, By: t.cmd.Actor.ID, Failure: f})
 	t.afterFailure(c, f, StepFail)
 	return Answer{Outcome: Accepted}, nil
 }
@@ -259,7 +282,11 @@ func (t *turn) judge(c openCall, f Failure) Failure {
 	switch {
 	case effect == workflow.Pure:
 		f.Applied = AppliedNo
-	case f.Applied == AppliedNo || f.Applied == AppliedUnknown:
+	case f.Applied != "" && f.Applied != AppliedNo:
+		f.Applied = AppliedUnknown // also for words that only a probe may use
+	case f.Applied == AppliedNo:
+	case effect.NeedsBegin() && c.call.Begun == 0:
+		f.Applied = AppliedNo // a call that nobody was permitted to begin was not made
 	case effect == workflow.Idempotent && !f.Retryable:
 		f.Applied = AppliedNo
 	default:
@@ -273,6 +300,9 @@ func (t *turn) expireLease(a ExpireLease) (Answer, error) {
 	c, answer, current, err := t.match(a.CallRef, "")
 	if err != nil || !current {
 		return Answer{Outcome: Stale, By: answer.By}, err
+	}
+	if t.s.Paused != nil && !c.call.Awaited && (a.Why == ExpiryQueue || a.Why == ExpiryTotal) {
+		return Answer{Outcome: Stale, By: "the run is paused"}, nil
 	}
 	applied := t.lostApplied(c, a)
 	f := Failure{Code: codeTimedOut, Retryable: true, Applied: applied}

@@ -18,6 +18,12 @@ func (t *turn) openApproval(step *workflow.Step, scope string) {
 		t.expressionIncident(step, scope, "approval."+where, err)
 		return
 	}
+	if raw, err := json.Marshal(a); err == nil {
+		if why, ok := t.fits(raw); !ok {
+			t.stepIncident(IncidentLimit, step, scope, "the approval of step "+step.ID+" is too large: "+why)
+			return
+		}
+	}
 	t.emit(ApprovalOpened{Step: step.ID, Scope: scope, Approval: a})
 	t.setTimer(step.ID, a.ExpiresAt, false)
 }
@@ -113,7 +119,7 @@ func (t *turn) decideApproval(d DecideApproval) (Answer, error) {
 		return t.voteOnClosed(st, d)
 	}
 	if !t.cmd.At.Before(a.ExpiresAt) {
-		return Answer{}, refuse(CodeAlreadyDecided, "the approval expired at "+a.ExpiresAt.Format(time.RFC3339), "it can no longer be decided")
+		return Answer{}, expired(a)
 	}
 	lanes, err := t.right(a)
 	if err != nil {
@@ -134,6 +140,10 @@ func (t *turn) decideApproval(d DecideApproval) (Answer, error) {
 	})
 	t.countVotes(st)
 	return Answer{Outcome: Accepted}, nil
+}
+
+func expired(a *Approval) error {
+	return refuse(CodeAlreadyDecided, "the approval expired at "+a.ExpiresAt.Format(time.RFC3339), "it can no longer be decided")
 }
 
 // voteOnClosed answers a click that came after the decision: the same vote of
@@ -271,6 +281,9 @@ func (t *turn) withdrawDecision(w WithdrawDecision) (Answer, error) {
 	}
 	if t.cmd.Actor.Kind != Person {
 		return Answer{}, refuse(CodeForbidden, "only people decide approvals", "sign in as a person")
+	}
+	if !t.cmd.At.Before(st.Approval.ExpiresAt) {
+		return Answer{}, expired(st.Approval)
 	}
 	if voteOf(st.Approval, t.cmd.Actor.ID) == nil {
 		return Answer{Outcome: Repeated}, nil

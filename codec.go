@@ -1,6 +1,7 @@
 package ringi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -28,13 +29,25 @@ type bodyEvent struct {
 func EncodeEvents(events []Event) ([]byte, error) {
 	b := body{Format: Format, Events: make([]bodyEvent, len(events))}
 	for i, e := range events {
-		data, err := json.Marshal(e.Fact)
+		data, err := plain(e.Fact)
 		if err != nil {
 			return nil, fmt.Errorf("ringi: encode event %d (%s): %w", e.Seq, KindOf(e.Fact), err)
 		}
 		b.Events[i] = bodyEvent{At: e.At.UnixMicro(), Kind: KindOf(e.Fact), Data: data}
 	}
-	return json.Marshal(b)
+	return plain(b)
+}
+
+// plain writes JSON as it is meant: without the escapes that HTML would want,
+// so that a payload that was compact stays the same, byte for byte.
+func plain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
 // DecodeEvents reads a log row whose first event has the sequence first. A
@@ -60,7 +73,7 @@ func DecodeEvents(first int64, raw []byte) ([]Event, error) {
 }
 
 // EncodeState makes a snapshot.
-func EncodeState(s *State) ([]byte, error) { return json.Marshal(s) }
+func EncodeState(s *State) ([]byte, error) { return plain(s) }
 
 // DecodeState reads a snapshot that EncodeState made in the same Format.
 func DecodeState(raw []byte) (*State, error) {

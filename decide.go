@@ -1,6 +1,7 @@
 package ringi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -21,6 +22,10 @@ type Evaluator interface {
 // for byte. A refusal is an *Error and has no events.
 func Decide(def *workflow.Definition, s *State, cmd Command, ev Evaluator) (Decision, error) {
 	t := &turn{def: def, ev: ev, s: s.clone(), cmd: cmd}
+	var err error
+	if t.cmd.Do, err = tidy(cmd.Do); err != nil {
+		return Decision{}, err
+	}
 	answer, err := t.act()
 	if err != nil {
 		return Decision{}, err
@@ -127,4 +132,39 @@ func (t *turn) actOnEnded() (Answer, error) {
 		return Answer{}, t.alreadyDecided(a.Step)
 	}
 	return Answer{}, refuse(CodeFinal, fmt.Sprintf("run %s is %s; it can no longer be changed", t.s.Run, t.s.End.Status), "start a new run")
+}
+
+// tidy gives the payloads of an action the form that they have in the log, so
+// that a state counted live and one folded from the log are the same.
+func tidy(a Action) (Action, error) {
+	switch d := a.(type) {
+	case Start:
+		err := compact(&d.Input)
+		return d, err
+	case CompleteActivity:
+		err := compact(&d.Output)
+		return d, err
+	case DeliverEvent:
+		err := compact(&d.Event.Data)
+		return d, err
+	case ResolveIncident:
+		err := compact(&d.Output)
+		if err == nil {
+			err = compact(&d.Input)
+		}
+		return d, err
+	}
+	return a, nil
+}
+
+func compact(raw *json.RawMessage) error {
+	if len(*raw) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, *raw); err != nil {
+		return refuse(CodeInvalid, "not JSON: "+err.Error(), "mend the payload")
+	}
+	*raw = b.Bytes()
+	return nil
 }

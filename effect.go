@@ -32,7 +32,7 @@ func (t *turn) retryOrEnd(step *workflow.Step, st *Step, outcome Outcome, cause 
 		}
 	}
 	if st.Doubt {
-		t.registerUndo(step, st, false)
+		t.registerUndo(step, st)
 	}
 	t.stepFailed(step, st.Scope, outcome, cause)
 }
@@ -43,7 +43,7 @@ func (t *turn) startProbe(step *workflow.Step, st *Step) {
 	env := t.envIn(st.Scope)
 	env.StepKey = st.Key
 	input, err := t.input(probe.With, env)
-	if err != nil {
+	if _, ok := t.fits(input); err != nil || !ok {
 		t.unknownOutcome(step, st)
 		return
 	}
@@ -69,7 +69,7 @@ func (t *turn) probeAnswered(c openCall, a CompleteActivity) {
 	if json.Unmarshal(a.Output, &p) != nil || p.Applied != AppliedYes && p.Applied != AppliedNo {
 		p = probeAnswer{Applied: AppliedUnknown}
 	}
-	e := ProbeAnswered{CallRef: a.CallRef, Worker: a.Worker, Applied: p.Applied}
+	e := ProbeAnswered{CallRef: a.CallRef, Worker: a.Worker, By: t.cmd.Actor.ID, Applied: p.Applied}
 	switch p.Applied {
 	case AppliedYes:
 		if len(p.Output) == 0 {
@@ -107,18 +107,18 @@ func (t *turn) unknownOutcome(step *workflow.Step, st *Step) {
 	case workflow.UnknownAssumeApplied:
 		t.emit(OutcomeUnknown{Step: st.ID})
 		t.emit(StepEnded{Step: st.ID, Scope: st.Scope, Outcome: Succeeded, Output: json.RawMessage("null"), By: "on_unknown"})
-		t.registerUndo(step, st, false)
+		t.registerUndo(step, st)
 		t.next(step, st.Scope)
 	case workflow.UnknownAssumeNotApplied:
 		t.emit(OutcomeUnknown{Step: st.ID, Assume: AppliedNo})
 		t.retryOrEnd(step, st, Unknown, cause)
 	case workflow.UnknownFail:
 		t.emit(OutcomeUnknown{Step: st.ID})
-		t.registerUndo(step, st, false)
+		t.registerUndo(step, st)
 		t.stepFailed(step, st.Scope, Unknown, cause)
 	case workflow.UnknownCompensate:
 		t.emit(OutcomeUnknown{Step: st.ID})
-		t.registerUndo(step, st, false)
+		t.registerUndo(step, st)
 		t.emit(StepEnded{Step: st.ID, Scope: st.Scope, Outcome: Unknown, Error: &cause})
 		if t.halting(st.Scope) {
 			t.settle()
@@ -129,6 +129,25 @@ func (t *turn) unknownOutcome(step *workflow.Step, st *Step) {
 		t.emit(OutcomeUnknown{Step: st.ID})
 		t.openIncident(IncidentUnknown, st, cause.Message, ResolveRetry, ResolveDone, ResolveNotDone, ResolveUndoRest)
 	}
+}
+
+// inDoubt reports whether a word is about the very attempt that nobody knew
+// the outcome of: it had begun, its time ran out, and no other attempt was
+// scheduled since. Such an attempt is not superseded, and its own word is
+// better than any probe or guess.
+func (t *turn) inDoubt(st *Step, ref CallRef) bool {
+	c := st.Call
+	return ref.Direction == Forward && st.Outcome == Open && c != nil && c.Idle &&
+		workflow.Effect(st.Effect).NeedsBegin() && c.Begun == ref.Token && c.Attempt == ref.Attempt &&
+		(st.Probe != nil || t.s.incident(st.Incident) != nil && t.s.incident(st.Incident).Kind == IncidentUnknown)
+}
+
+// doubtAnswered takes the late success of the attempt in doubt for what it is.
+func (t *turn) doubtAnswered(st *Step, a CompleteActivity) {
+	if st.Incident != 0 {
+		t.emit(IncidentResolved{ID: st.Incident, How: ResolveWithdrawn, By: t.cmd.Actor.ID, Reason: "the attempt answered after all"})
+	}
+	t.forwardSucceeded(st, a)
 }
 
 func lastOutcome(st *Step) Outcome {
@@ -167,7 +186,7 @@ func (t *turn) haltCall(st *Step) {
 	base := c.Seq << 16
 	seen := Seen{Token: base}
 	if t.cmd.Lost != nil {
-		if s, ok := t.cmd.Lost.Tasks[c.Lane]; ok {
+		if s, ok := t.cmd.Lost.Tasks[c.Lane]; ok && TokenSeq(s.Token) == c.Seq {
 			seen = s
 		}
 	}
@@ -190,7 +209,7 @@ func (t *turn) withdraw(st *Step, applied Applied) {
 	outcome := CancelledStep
 	if st.Doubt {
 		outcome = Unknown
-		t.registerUndo(t.def.Step(st.ID), st, false)
+		t.registerUndo(t.def.Step(st.ID), st)
 	}
 	t.emit(StepEnded{Step: st.ID, Scope: st.Scope, Outcome: outcome, Error: &Cause{Code: codeCancelled, Step: st.ID}})
 }

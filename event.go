@@ -79,12 +79,14 @@ type ActivityRetried struct {
 type ActivityStarted struct {
 	CallRef
 	Worker string `json:"worker,omitempty"`
+	By     string `json:"by,omitempty"` // whose key the worker used
 }
 
 // ActivitySucceeded ends a call with its output.
 type ActivitySucceeded struct {
 	CallRef
 	Worker  string          `json:"worker,omitempty"`
+	By      string          `json:"by,omitempty"`
 	Output  json.RawMessage `json:"output,omitempty"`
 	Problem string          `json:"problem,omitempty"` // the output breaks schema or size: applied, but the step cannot go on with it
 }
@@ -93,6 +95,7 @@ type ActivitySucceeded struct {
 type ActivityFailed struct {
 	CallRef
 	Worker  string  `json:"worker,omitempty"`
+	By      string  `json:"by,omitempty"`
 	Failure Failure `json:"failure"`
 }
 
@@ -118,6 +121,7 @@ type ActivityWithdrawn struct {
 type ProbeAnswered struct {
 	CallRef
 	Worker  string          `json:"worker,omitempty"`
+	By      string          `json:"by,omitempty"`
 	Applied Applied         `json:"applied"`
 	Output  json.RawMessage `json:"output,omitempty"`
 	Problem string          `json:"problem,omitempty"` // as in ActivitySucceeded
@@ -264,6 +268,7 @@ type UndoRegistered struct {
 	HeartbeatMS int64           `json:"heartbeatMs"`
 	Problem     string          `json:"problem,omitempty"` // its expressions failed: a person must say what to run
 	Late        bool            `json:"late,omitempty"`    // found after the step was decided otherwise
+	Edition     int             `json:"edition,omitempty"` // counts undos of one step
 }
 
 // UndoSettled ends an undo by a person's word instead of a call.
@@ -323,9 +328,11 @@ type RunResumed struct {
 // LateResult is evidence: a result that came too late to move the run.
 type LateResult struct {
 	CallRef
-	Worker string `json:"worker,omitempty"`
-	Kind   string `json:"kind"` // succeeded, failed or started
-	Code   string `json:"code,omitempty"`
+	Worker string          `json:"worker,omitempty"`
+	By     string          `json:"by,omitempty"`
+	Kind   string          `json:"kind"` // succeeded, failed or started
+	Code   string          `json:"code,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"` // of a success that may mean a second effect
 }
 
 // EvidenceCounted stands for late results beyond the limit that is kept.

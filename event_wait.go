@@ -40,7 +40,10 @@ func (t *turn) openEventWait(step *workflow.Step, scope string) {
 			t.expressionIncident(step, scope, "wait.key", err)
 			return
 		}
-		key = text(raw)
+		if key = text(raw); !nameLike(key) {
+			t.expressionIncident(step, scope, "wait.key", errKey)
+			return
+		}
 	}
 	t.emit(WaitOpened{Step: step.ID, Scope: scope, Event: step.Wait.Event, Key: key})
 	if step.Wait.Timeout > 0 {
@@ -65,6 +68,10 @@ func (t *turn) deliverEvent(a DeliverEvent) (Answer, error) {
 	data := a.Event.Data
 	if len(data) == 0 {
 		data = json.RawMessage("null")
+	}
+	if why, ok := t.fits(data); !ok {
+		t.stepIncident(IncidentLimit, t.def.Step(st.ID), st.Scope, "event "+a.Event.ID+" is too large: "+why)
+		return Answer{Outcome: Accepted}, nil
 	}
 	t.emit(EventReceived{Step: st.ID, ID: a.Event.ID, Data: data, SentAt: a.Event.SentAt})
 	t.next(t.def.Step(st.ID), st.Scope)

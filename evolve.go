@@ -131,9 +131,9 @@ func (s *State) apply(e Event) {
 	case ActivitySucceeded:
 		s.applySucceeded(e, f)
 	case ActivityFailed:
-		s.applyFailed(f)
+		s.applyFailed(e, f)
 	case ActivityTimedOut:
-		s.applyTimedOut(f)
+		s.applyTimedOut(e, f)
 	case ActivityAwaited:
 		s.onStep(f.Step, func(st *Step) { st.Call.await() })
 	case ActivityWithdrawn:

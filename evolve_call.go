@@ -42,7 +42,7 @@ func (s *State) applyRetried(e Event, f ActivityRetried) {
 		return
 	}
 	if f.Fresh {
-		c.Fresh, c.ScheduledAt, c.TotalAt = f.Attempt-1, e.At, time.Time{}
+		c.Fresh, c.ScheduledAt, c.TotalAt, c.FailedAt = f.Attempt-1, e.At, time.Time{}, time.Time{}
 	}
 	c.Attempt, c.Seq, c.ReadyAt, c.AttemptAt = f.Attempt, e.Seq, f.ReadyAt, e.At
 	c.Begun, c.Idle, c.NoMore, c.Awaited = 0, false, false, false
@@ -80,9 +80,9 @@ func (st *Step) succeeded(e Event, output []byte, problem string) {
 	st.Doubt, st.Outcome, st.EndedAt = false, Succeeded, e.At
 }
 
-func (s *State) applyFailed(f ActivityFailed) {
+func (s *State) applyFailed(e Event, f ActivityFailed) {
 	s.settled(f.CallRef, f.Worker, "failed")
-	s.onCall(f.CallRef, func(c *Call) { c.Idle, c.NoMore = true, !f.Failure.Retryable })
+	s.onCall(f.CallRef, func(c *Call) { c.failed(e.At, !f.Failure.Retryable) })
 	if f.Direction != Forward {
 		s.asked(f.CallRef)
 		return
@@ -98,9 +98,9 @@ func (s *State) applyFailed(f ActivityFailed) {
 	})
 }
 
-func (s *State) applyTimedOut(f ActivityTimedOut) {
+func (s *State) applyTimedOut(e Event, f ActivityTimedOut) {
 	final := f.Why == ExpiryQueue || f.Why == ExpiryTotal
-	s.onCall(f.CallRef, func(c *Call) { c.Idle, c.NoMore = true, final })
+	s.onCall(f.CallRef, func(c *Call) { c.failed(e.At, final) })
 	if f.Direction != Forward {
 		s.asked(f.CallRef)
 		return
@@ -109,6 +109,13 @@ func (s *State) applyTimedOut(f ActivityTimedOut) {
 		st.Error = &Cause{Code: codeTimedOut, Step: f.Step}
 		st.Doubt = st.Doubt || f.Applied == AppliedUnknown
 	})
+}
+
+func (c *Call) failed(at time.Time, noMore bool) {
+	c.Idle, c.NoMore = true, noMore
+	if c.FailedAt.IsZero() {
+		c.FailedAt = at
+	}
 }
 
 // asked counts a probe that brought no answer.
@@ -162,9 +169,10 @@ func (st *Step) unvote(person string) {
 }
 
 func (s *State) applyUndoRegistered(f UndoRegistered) {
+	s.Undos = slices.DeleteFunc(s.Undos, func(o *UndoEntry) bool { return o.Step == f.Step })
 	s.Undos = append(s.Undos, &UndoEntry{
 		Step: f.Step, Activity: f.Activity, Queue: f.Queue, Input: s.took(f.Input), Key: f.Key, Effect: f.Effect,
-		Timeout: millis(f.AttemptMS), Heartbeat: millis(f.HeartbeatMS), Problem: f.Problem, Late: f.Late,
+		Timeout: millis(f.AttemptMS), Heartbeat: millis(f.HeartbeatMS), Problem: f.Problem, Late: f.Late, Edition: f.Edition,
 	})
 }
 
@@ -193,5 +201,8 @@ func (s *State) applyLateEffect(e Event, f LateEffectFound) {
 		st.Outcome, st.EndedAt, st.Effect = Unknown, e.At, string(workflow.AtMostOnce)
 	}
 	st.Output = s.took(f.Output)
-	st.Doubt = true
+	st.Doubt, st.LateEffect = true, true
+	if u := s.undo(f.Step); u != nil {
+		u.Late = true
+	}
 }

@@ -31,7 +31,10 @@ func (s *State) applyStepEnded(e Event, f StepEnded) {
 	if f.Outcome == Succeeded {
 		st.Doubt = false
 	}
-	st.Call, st.Probe, st.Wait, st.Halt, st.Asked = nil, nil, nil, nil, 0
+	if st.Call != nil {
+		st.Call.Idle = true // kept: a person may order it to be made again, with the same input and key
+	}
+	st.Probe, st.Wait, st.Halt, st.Asked = nil, nil, nil, 0
 	s.dropTimers(f.Step)
 }
 
@@ -131,6 +134,9 @@ func (s *State) applyResumed(e Event) {
 			c.TotalAt = c.TotalAt.Add(since(c.ScheduledAt))
 		}
 		c.ReadyAt = c.ReadyAt.Add(since(c.AttemptAt))
+		if !c.FailedAt.IsZero() {
+			c.FailedAt = c.FailedAt.Add(since(c.FailedAt))
+		}
 	}
 	s.Paused = nil
 }

@@ -100,7 +100,7 @@ func (t *turn) runFailed(cause Cause) {
 // halting reports whether a scope is being brought to rest: the whole run
 // unwinds (its on_failure steps apart), or a step around will catch.
 func (t *turn) halting(scope string) bool {
-	if t.s.Unwind != nil && scope != scopeOnFailure && !strings.HasPrefix(scope, scopeOnFailure+"/") {
+	if t.s.Unwind != nil && !afterUndo(scope) {
 		return true
 	}
 	for _, st := range t.s.Steps {
@@ -111,10 +111,18 @@ func (t *turn) halting(scope string) bool {
 	return false
 }
 
+// afterUndo reports whether a scope belongs to on_failure.
+func afterUndo(scope string) bool {
+	return scope == scopeOnFailure || strings.HasPrefix(scope, scopeOnFailure+"/")
+}
+
 // halt brings an open step to rest: waits, timers and approvals are withdrawn
 // now, calls under way are awaited.
 func (t *turn) halt(st *Step) {
 	if st.Outcome != Open {
+		if st.Incident != 0 {
+			t.emit(IncidentResolved{ID: st.Incident, How: ResolveWithdrawn, By: Engine().ID})
+		}
 		return
 	}
 	switch {

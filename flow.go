@@ -14,7 +14,7 @@ import (
 const (
 	rootScope       = ""
 	branchOnFailure = "on_failure"
-	scopeOnFailure  = "/" + branchOnFailure
+	scopeOnFailure  = branchOnFailure // no slash in front: no step can have this path
 )
 
 func childScope(parent, step, branch string) string { return parent + "/" + step + "/" + branch }
@@ -101,14 +101,21 @@ func (t *turn) complete() {
 		}
 		output = raw
 	}
+	if why, ok := t.fits(output); !ok {
+		t.openIncident(IncidentExpression, nil, "the run's output is too large: "+why, ResolveDone, ResolveUndoRest)
+		return
+	}
 	t.end(RunEnded{Status: Completed, Output: output})
 }
 
 // awaitsOthers reports whether the run must stay open although its steps have
-// ended: an effect found late is being undone, or two may stand.
+// ended: an effect found late is being undone, two may stand, or its output
+// could not be computed.
 func (t *turn) awaitsOthers() bool {
 	return slices.ContainsFunc(t.s.Undos, func(u *UndoEntry) bool { return u.Late && u.Outcome == Open }) ||
-		slices.ContainsFunc(t.s.Incidents, func(i *Incident) bool { return i.Kind == IncidentTwoEffects })
+		slices.ContainsFunc(t.s.Incidents, func(i *Incident) bool {
+			return i.Kind == IncidentTwoEffects || i.Kind == IncidentExpression && i.Step == ""
+		})
 }
 
 // finished returns the finish step that ended the run early, or nil.
@@ -221,6 +228,7 @@ func (t *turn) fork(step *workflow.Step, scope string) {
 func (t *turn) setVars(step *workflow.Step, scope string) {
 	vars := make(map[string]json.RawMessage, len(step.Set))
 	env := t.envIn(scope)
+	var all []byte
 	for _, v := range step.Set {
 		raw, err := t.ev.Value(v.Value, env)
 		if err != nil {
@@ -228,6 +236,11 @@ func (t *turn) setVars(step *workflow.Step, scope string) {
 			return
 		}
 		vars[v.Name] = raw
+		all = append(all, raw...)
+		if why, ok := t.fits(all); !ok {
+			t.stepIncident(IncidentLimit, step, scope, "the variables of step "+step.ID+" are too large: "+why)
+			return
+		}
 	}
 	t.emit(VarsSet{Step: step.ID, Scope: scope, Vars: vars})
 	t.next(step, scope)

@@ -45,7 +45,11 @@ func (t *turn) stepIncident(kind IncidentKind, step *workflow.Step, scope, messa
 	if t.s.step(step.ID) == nil {
 		t.emit(StepOpened{Step: step.ID, Scope: scope})
 	}
-	t.openIncident(kind, t.s.step(step.ID), message, ResolveRetry, ResolveDone, ResolveNotDone, ResolveUndoRest)
+	allowed := []Resolution{ResolveRetry, ResolveDone, ResolveNotDone, ResolveUndoRest}
+	if afterUndo(scope) {
+		allowed = allowed[:2] // everything is undone already
+	}
+	t.openIncident(kind, t.s.step(step.ID), message, allowed...)
 }
 
 // caught reports whether a catch of the step or around it names the code or
@@ -129,7 +133,14 @@ func (t *turn) mayResolve(i *Incident, a ResolveIncident) error {
 	if why, ok := t.fits(a.Output); !ok {
 		return refuse(CodeTooLarge, "the output is too large: "+why, "")
 	}
-	if step := t.def.Step(i.Step); a.How == ResolveDone && step != nil && step.Activity != nil && i.Direction == Forward && i.Kind != IncidentTwoEffects {
+	if why, ok := t.fits(a.Input); !ok {
+		return refuse(CodeTooLarge, "the input is too large: "+why, "")
+	}
+	if u := t.s.undo(i.Step); u != nil && i.Direction == Forward && u.Outcome == Open && u.Call != nil && !u.Call.Idle {
+		return refuse(CodeInvalid, "an effect of "+i.Step+" that was found late is being undone", "wait until its undo has ended")
+	}
+	takesOutput := i.Kind != IncidentTwoEffects || st != nil && st.held()
+	if step := t.def.Step(i.Step); a.How == ResolveDone && step != nil && step.Activity != nil && i.Direction == Forward && takesOutput {
 		if err := step.Activity.Output.Check(outputOf(a)); err != nil {
 			return refuse(CodeInvalid, "the output breaks the schema of step "+i.Step+": "+err.Error(), "give the output that the step should have had with --output")
 		}
@@ -150,30 +161,31 @@ func (t *turn) resolveUndo(u *UndoEntry, r IncidentResolved, a ResolveIncident) 
 	u = t.s.undo(u.Step)
 	switch a.How {
 	case ResolveRetry:
-		t.emit(ActivityRetried{Step: u.Step, Direction: Undo, Attempt: u.Call.Attempt + 1, ReadyAt: t.cmd.At, Fresh: true})
+		t.undoAgain(u)
 	case ResolveRunOther:
 		input := a.Input
 		if len(input) == 0 {
 			input = u.Input
 		}
 		t.emit(UndoReplaced{Step: u.Step, Activity: a.Activity, Input: input, By: r.By, Reason: r.Reason})
-		t.scheduleUndo(t.s.undo(u.Step), t.undoLane(u))
+		t.undoAgain(t.s.undo(u.Step))
 	default:
 		t.emit(UndoSettled{Step: u.Step, Undone: a.How == ResolveDone, By: r.By, Reason: r.Reason})
 		t.resume()
 	}
 }
 
-// undoLane is the lane of an undo: the root's while the run unwinds, its own
-// while the run goes on beside it.
-func (t *turn) undoLane(u *UndoEntry) int {
+// undoAgain makes an undo with a fresh budget: in its turn while the run
+// unwinds, and in a lane of its own while the run goes on beside it.
+func (t *turn) undoAgain(u *UndoEntry) {
 	switch {
 	case t.s.Unwind != nil:
-		return 0
+		t.settle()
 	case u.Call != nil:
-		return u.Call.Lane
+		t.scheduleUndo(u, u.Call.Lane)
+	default:
+		t.scheduleUndo(u, t.s.Lanes)
 	}
-	return t.s.Lanes
 }
 
 // resolveRunIncident closes an incident that holds no step.
@@ -183,6 +195,12 @@ func (t *turn) resolveRunIncident(i *Incident, r IncidentResolved, a ResolveInci
 	switch {
 	case a.How == ResolveUndoRest && t.s.Unwind == nil:
 		t.startUnwind(Cause{Code: string(kind), Message: message, Step: i.Step}, Failed)
+	case kind == IncidentTwoEffects && a.How == ResolveDone && t.s.step(i.Step).held():
+		st := t.s.step(i.Step)
+		t.emit(ActivityWithdrawn{Step: st.ID, Applied: AppliedNo})
+		t.emit(StepEnded{Step: st.ID, Scope: st.Scope, Outcome: Succeeded, Output: outputOf(a), By: r.By})
+		t.registerUndo(t.def.Step(st.ID), st)
+		t.next(t.def.Step(st.ID), st.Scope)
 	case kind == IncidentExpression && a.How == ResolveDone:
 		t.end(RunEnded{Status: Completed, Output: outputOf(a), By: r.By, Reason: r.Reason})
 	default:
@@ -203,7 +221,7 @@ func (t *turn) resolveStep(i *Incident, r IncidentResolved, a ResolveIncident) {
 	case ResolveDone:
 		t.emit(StepEnded{Step: st.ID, Scope: st.Scope, Outcome: Succeeded, Output: outputOf(a), By: r.By})
 		if step.Activity != nil {
-			t.registerUndo(step, st, false)
+			t.registerUndo(step, st)
 		}
 		t.next(step, st.Scope)
 	case ResolveNotDone:
@@ -220,7 +238,7 @@ func (t *turn) resolveStep(i *Incident, r IncidentResolved, a ResolveIncident) {
 // giveUpStep ends a step by the order to undo the rest.
 func (t *turn) giveUpStep(step *workflow.Step, st *Step, cause Cause) {
 	if st.Doubt {
-		t.registerUndo(step, st, false)
+		t.registerUndo(step, st)
 	}
 	if st.Outcome == Open {
 		outcome := StepFail
@@ -244,6 +262,10 @@ func (t *turn) retryStep(kind IncidentKind, step *workflow.Step, st *Step) {
 	}
 	if st.Outcome != Open {
 		t.emit(StepReopened{Step: st.ID})
+	}
+	if st.Call != nil { // input and key were computed once, and stay
+		t.emit(ActivityRetried{Step: st.ID, Attempt: st.Attempts + 1, ReadyAt: t.cmd.At, Fresh: true})
+		return
 	}
 	t.openStep(step, st.Scope)
 }

@@ -35,7 +35,7 @@ func (t *turn) pivotFor() string {
 			return st.ID
 		}
 		if t.cmd.Lost != nil {
-			if seen, ok := t.cmd.Lost.Tasks[st.Call.Lane]; ok && seen.Token != st.Call.Seq<<16 {
+			if seen, ok := t.cmd.Lost.Tasks[st.Call.Lane]; ok && TokenSeq(seen.Token) == st.Call.Seq && seen.Token != st.Call.Seq<<16 {
 				return st.ID
 			}
 		}

@@ -127,18 +127,19 @@ type Step struct {
 
 	Irreversible bool      `json:"irreversible,omitempty"`
 	Effect       string    `json:"effect,omitempty"`
-	Key          string    `json:"key,omitempty"`      // the forward idempotency key
-	Doubt        bool      `json:"doubt,omitempty"`    // an attempt may have had an effect and nothing has settled it
-	Call         *Call     `json:"call,omitempty"`     // the open forward call; idle while it is probed or in doubt
-	Probe        *Call     `json:"probe,omitempty"`    // the open probe
-	Settled      []Settled `json:"settled,omitempty"`  // the attempts that were answered, to tell repeats from late results
-	Approval     *Approval `json:"approval,omitempty"` // while it is open, and its votes after
-	Wait         *Wait     `json:"wait,omitempty"`     // while it is open
-	Holds        bool      `json:"holds,omitempty"`    // a step with blocks
-	Halt         *Cause    `json:"halt,omitempty"`     // what will be caught once all inside is quiet
-	Caught       string    `json:"caught,omitempty"`   // the catch branch that runs or ran
-	Incident     int64     `json:"incident,omitempty"` // the open incident that holds the step
-	Asked        int       `json:"asked,omitempty"`    // probes answered unknown since the last doubt
+	Key          string    `json:"key,omitempty"`        // the forward idempotency key
+	Doubt        bool      `json:"doubt,omitempty"`      // an attempt may have had an effect and nothing has settled it
+	Call         *Call     `json:"call,omitempty"`       // the open forward call; idle while it is probed or in doubt
+	Probe        *Call     `json:"probe,omitempty"`      // the open probe
+	Settled      []Settled `json:"settled,omitempty"`    // the attempts that were answered, to tell repeats from late results
+	Approval     *Approval `json:"approval,omitempty"`   // while it is open, and its votes after
+	Wait         *Wait     `json:"wait,omitempty"`       // while it is open
+	Holds        bool      `json:"holds,omitempty"`      // a step with blocks
+	Halt         *Cause    `json:"halt,omitempty"`       // what will be caught once all inside is quiet
+	Caught       string    `json:"caught,omitempty"`     // the catch branch that runs or ran
+	Incident     int64     `json:"incident,omitempty"`   // the open incident that holds the step
+	LateEffect   bool      `json:"lateEffect,omitempty"` // an effect was found after the step was decided otherwise
+	Asked        int       `json:"asked,omitempty"`      // probes answered unknown since the last doubt
 	OpenedAt     time.Time `json:"openedAt"`
 	EndedAt      time.Time `json:"endedAt,omitzero"`
 	TotalAt      time.Time `json:"totalAt,omitzero"` // end of timeouts.total
@@ -165,6 +166,7 @@ type Call struct {
 	Awaited     bool          `json:"awaited,omitempty"` // let finish while its scope halts
 	Idle        bool          `json:"idle,omitempty"`    // the attempt was answered and no further one is scheduled
 	NoMore      bool          `json:"noMore,omitempty"`  // its last failure was not retryable
+	FailedAt    time.Time     `json:"failedAt,omitzero"` // of its first failure since then: where the patience with an undo begins
 	Fresh       int           `json:"fresh,omitempty"`   // attempts before the last fresh budget
 }
 

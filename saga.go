@@ -2,6 +2,7 @@ package ringi
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/ringiflow/ringi/workflow"
@@ -10,23 +11,19 @@ import (
 // registerUndo puts a step whose effect stands, or may stand, into the order
 // of undoing, and freezes the undo's input from what is known now: days later,
 // after any number of restarts, nothing has to be computed again.
-func (t *turn) registerUndo(step *workflow.Step, st *Step, late bool) {
+func (t *turn) registerUndo(step *workflow.Step, st *Step) {
 	c := step.Activity.Compensate
-	if c == nil || t.s.undo(st.ID) != nil {
+	u := t.s.undo(st.ID)
+	if c == nil || u != nil && u.Outcome == Open {
 		return
 	}
 	e := t.frozenUndo(step, t.envIn(st.Scope), st.Key)
-	e.Late = late
-	t.emit(e)
-	switch u := t.s.undo(st.ID); {
-	case !late:
-	case t.s.Unwind != nil:
-		t.settle()
-	case u.Problem != "":
-		t.undoIncident(u, "the input of the undo of "+u.Step+" could not be computed: "+u.Problem, ResolveRunOther, ResolveDone, ResolveSkipUndo)
-	default:
-		t.scheduleUndo(u, t.s.Lanes)
+	e.Late = st.LateEffect && st.Outcome != Succeeded
+	if u != nil { // the step ran again after an earlier effect was undone
+		e.Edition = u.Edition + 1
+		e.Key = key(t.s.Run, st.ID, Undo, e.Edition)
 	}
+	t.emit(e)
 }
 
 func (t *turn) frozenUndo(step *workflow.Step, env *workflow.Env, stepKey string) UndoRegistered {
@@ -43,11 +40,18 @@ func (t *turn) frozenUndo(step *workflow.Step, env *workflow.Env, stepKey string
 			e.Problem = "compensate.key: " + err.Error()
 			return e
 		}
-		e.Key = text(raw)
+		if e.Key = text(raw); !nameLike(e.Key) {
+			e.Problem = "compensate.key: " + errKey.Error()
+			return e
+		}
 	}
 	input, err := t.input(c.With, env)
 	if err != nil {
 		e.Problem = "compensate.with: " + err.Error()
+		return e
+	}
+	if why, ok := t.fits(input); !ok {
+		e.Problem = "compensate.with: " + why
 		return e
 	}
 	e.Input = input
@@ -82,7 +86,7 @@ func (t *turn) undoNext() {
 			continue
 		}
 		if u.Problem != "" {
-			t.undoIncident(u, "the input of the undo of "+u.Step+" could not be computed: "+u.Problem, ResolveRunOther, ResolveDone, ResolveSkipUndo)
+			t.undoProblem(u)
 			return
 		}
 		t.scheduleUndo(u, 0)
@@ -114,7 +118,7 @@ func (t *turn) undoFailed(c openCall, f Failure) {
 	u := c.undo
 	retry := t.undoRetry(u.Step)
 	retryable := f.Retryable && (f.Applied == AppliedNo || workflow.Effect(u.Effect) != workflow.AtMostOnce)
-	if at, ok := t.retryAt(u.Step, u.Call, retry); ok && retryable && at.Sub(u.Call.ScheduledAt) <= UndoWithin {
+	if at, ok := t.retryAt(u.Step, u.Call, retry); ok && retryable && at.Sub(u.Call.FailedAt) <= UndoWithin {
 		t.emit(ActivityRetried{Step: u.Step, Direction: Undo, Attempt: u.Call.Attempt + 1, ReadyAt: at})
 		return
 	}
@@ -144,6 +148,9 @@ func (t *turn) resume() {
 // the run is missing.
 func (t *turn) rootDone() bool {
 	steps := t.def.Root.Steps
+	if slices.ContainsFunc(t.s.Steps, func(st *Step) bool { return st.Incident != 0 }) {
+		return false
+	}
 	if len(t.s.Scopes) != 1 || !t.quiet(rootScope) {
 		return false
 	}
@@ -161,7 +168,8 @@ func (t *turn) finishUnwind() {
 		return
 	}
 	status := t.s.Unwind.Final
-	if status == Failed && len(t.s.Undos) > 0 {
+	skipped := slices.ContainsFunc(t.s.Undos, func(u *UndoEntry) bool { return u.Outcome == Skipped })
+	if status == Failed && len(t.s.Undos) > 0 && !skipped {
 		status = Compensated
 	}
 	cause := t.s.Unwind.Cause
@@ -218,8 +226,7 @@ func (t *turn) startRepair(r Repair) {
 	old := &turn{def: t.def, ev: t.ev, s: r.State.clone(), cmd: t.cmd}
 	rec := old.s.step(r.Step)
 	rec.Outcome, rec.Output = Succeeded, r.Output
-	undo := old.frozenUndo(step, old.envIn(rec.Scope), rec.Key)
-	undo.Key = key(t.s.Run, r.Step, Undo, 0)
+	undo := old.frozenUndo(step, old.envIn(rec.Scope), rec.Key) // under the key that the ended run would have used
 	t.emit(LateEffectFound{Step: r.Step, Output: r.Output})
 	t.emit(undo)
 	t.startUnwind(Cause{Code: "late_effect", Message: "step " + r.Step + " of run " + string(r.Of) + " had its effect after the run had ended", Step: r.Step}, Failed)
@@ -240,26 +247,76 @@ func (t *turn) evidence(l LateResult) {
 // lateSuccess keeps a success that came too late, and asks whether an effect
 // stands because of it that nobody counted on.
 func (t *turn) lateSuccess(st *Step, a CompleteActivity) {
-	t.evidence(LateResult{CallRef: a.CallRef, Worker: a.Worker, Kind: "succeeded"})
+	late := LateResult{CallRef: a.CallRef, Worker: a.Worker, By: t.cmd.Actor.ID, Kind: "succeeded"}
 	if a.Direction != Forward || !plausible(t.s, st, a.CallRef) {
+		t.evidence(late)
 		return
 	}
-	superseded := a.Attempt < st.Attempts
+	mayRepeat := !workflow.Effect(st.Effect).NeedsBegin()
+	if !mayRepeat {
+		late.Output = t.kept(a.Output)
+	}
+	t.evidence(late)
 	switch {
 	case st.Outcome == Open || st.Outcome == Succeeded:
-		if superseded && workflow.Effect(st.Effect).NeedsBegin() && !t.hasIncident(IncidentTwoEffects, st.ID) {
-			t.openIncident(IncidentTwoEffects, st, "attempt "+itoa(a.Attempt)+" of "+st.ID+" succeeded although it was given up: two effects may stand", ResolveDone, ResolveUndoRest)
+		if a.Attempt < st.Attempts && !mayRepeat && !t.hasIncident(IncidentTwoEffects, st.ID) {
+			t.twoEffects(st, a.Attempt)
 		}
 	case t.lateEffect(st):
 		t.emit(LateEffectFound{Step: st.ID, Output: t.kept(a.Output)})
-		t.registerUndo(t.def.Step(st.ID), st, true)
+		t.undoLate(st)
 	}
 }
 
+// twoEffects asks a person about a success of an attempt that was given up.
+// While the attempt after it has not begun, it is held: a second effect can
+// still be kept from happening.
+func (t *turn) twoEffects(st *Step, attempt int) {
+	message := fmt.Sprintf("attempt %d of %s succeeded although it was given up", attempt, st.ID)
+	if st.held() {
+		t.openIncident(IncidentTwoEffects, st, message+"; the next one has not begun and is held", ResolveDone, ResolveRetry, ResolveUndoRest)
+		return
+	}
+	t.openIncident(IncidentTwoEffects, st, message+": two effects may stand", ResolveDone, ResolveUndoRest)
+}
+
+// held reports whether the open call of the step could still be kept from
+// having an effect.
+func (st *Step) held() bool {
+	return st.Outcome == Open && st.Call != nil && !st.Call.Idle && st.Call.Begun == 0
+}
+
 // lateEffect reports whether a success now found is news: the step was decided
-// otherwise, is not pure, and no undo of it is registered.
+// otherwise, is not pure, and nothing was said or begun about undoing it. Once
+// its undo has run, the late word says nothing new: an undo by key also covers
+// what lands before it, and a service refuses what lands after it.
 func (t *turn) lateEffect(st *Step) bool {
-	return st.Outcome != Succeeded && st.Outcome != Open && st.Effect != string(workflow.Pure) && t.s.undo(st.ID) == nil
+	u := t.s.undo(st.ID)
+	return st.Outcome != Succeeded && st.Outcome != Open && st.Effect != string(workflow.Pure) && !st.LateEffect &&
+		(u == nil || u.Outcome == Open && u.Call == nil && u.Incident == 0)
+}
+
+// undoLate undoes an effect that was found late: in its turn when the run is
+// being undone, else at once, beside the run that goes on.
+func (t *turn) undoLate(st *Step) {
+	u := t.s.undo(st.ID)
+	if u == nil {
+		t.registerUndo(t.def.Step(st.ID), st)
+		u = t.s.undo(st.ID)
+	}
+	switch {
+	case u == nil:
+	case t.s.Unwind != nil:
+		t.settle()
+	case u.Problem != "":
+		t.undoProblem(u)
+	default:
+		t.scheduleUndo(u, t.s.Lanes)
+	}
+}
+
+func (t *turn) undoProblem(u *UndoEntry) {
+	t.undoIncident(u, "the input of the undo of "+u.Step+" could not be computed: "+u.Problem, ResolveRunOther, ResolveDone, ResolveSkipUndo)
 }
 
 // plausible reports whether a token can have been given out for the step at

@@ -201,7 +201,19 @@ type RunView struct {
 	Cause       *Cause          `json:"cause,omitempty"`
 	EffectsLeft []string        `json:"effectsLeft"`
 	Incidents   []Incident      `json:"incidents,omitempty"`
+	Paused      *PauseState     `json:"paused,omitempty"` // by whom, why and since when it is held
+	Waits       []WaitView      `json:"waits,omitempty"`  // what it waits for, one per open step
 	RepairOf    RunID           `json:"repairOf,omitempty"`
+}
+
+// A WaitView is something that a run waits for.
+type WaitView struct {
+	Step      string    `json:"step"`
+	For       string    `json:"for"` // approval, timer or event
+	Event     string    `json:"event,omitempty"`
+	Key       string    `json:"key,omitempty"`
+	Until     time.Time `json:"until,omitzero"`      // when the timer fires, the wait times out, the approval expires
+	Approvers []string  `json:"approvers,omitempty"` // who may still make the quorum: group:NAME, user:ID
 }
 
 // A StepView is a step of a RunView.

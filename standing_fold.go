@@ -89,6 +89,7 @@ func (s *State) standingTasks() []TaskRow {
 		if c == nil || c.Idle {
 			return
 		}
+		held := held || c.Direction == Forward && c.Begun == 0 && s.twoEffectsAt(step)
 		rows = append(rows, TaskRow{
 			Lane: c.Lane, Step: step, Direction: c.Direction, Attempt: c.Attempt, Seq: c.Seq, InputSeq: c.InputSeq,
 			Activity: c.Activity, Queue: c.Queue, ReadyAt: c.ReadyAt, GiveUpAt: c.giveUpAt(), TotalAt: c.TotalAt,
@@ -120,4 +121,10 @@ func (c *Call) giveUpAt() time.Time {
 		}
 	}
 	return at
+}
+
+// twoEffectsAt reports whether an earlier attempt of the step succeeded after
+// it was given up, and nobody has said yet how to go on.
+func (s *State) twoEffectsAt(step string) bool {
+	return slices.ContainsFunc(s.Incidents, func(i *Incident) bool { return i.Kind == IncidentTwoEffects && i.Step == step })
 }

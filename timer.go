@@ -46,7 +46,7 @@ func (t *turn) deadlinePassed() {
 	switch {
 	case t.s.Unwind != nil:
 		return
-	case t.def.Deadline.Then == "incident" || PivotPassed(t.s):
+	case t.def.Deadline.Then == "incident" || t.pivotFor() != "":
 		t.openIncident(IncidentDeadline, nil, cause.Message, ResolveDone, ResolveUndoRest)
 	default:
 		t.startUnwind(cause, Failed)

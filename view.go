@@ -17,9 +17,13 @@ func (s *State) View() RunView {
 	if v.Status == Waiting {
 		v.WaitingFor, _ = s.waitsFor()
 	}
+	v.Paused, v.Waits = s.Paused, s.viewWaits()
+	if s.Unwind != nil {
+		v.EffectsLeft = EffectsLeft(s)
+	}
 	if s.End != nil {
 		v.Output, v.Cause = s.End.Output, s.End.Cause
-		v.EffectsLeft = append(v.EffectsLeft, s.End.EffectsLeft...)
+		v.EffectsLeft = append([]string{}, s.End.EffectsLeft...)
 	}
 	for _, st := range s.Steps {
 		v.Steps = append(v.Steps, s.viewStep(st))
@@ -46,4 +50,29 @@ func (s *State) viewStep(st *Step) StepView {
 		}
 	}
 	return v
+}
+
+// viewWaits says what each open step waits for.
+func (s *State) viewWaits() []WaitView {
+	var out []WaitView
+	for _, st := range s.Steps {
+		if st.Outcome != Open || st.Approval == nil && st.Wait == nil {
+			continue
+		}
+		w := WaitView{Step: st.ID, For: "timer"}
+		if tm := s.timer(timerOf(st.ID)); tm != nil {
+			w.Until = tm.FireAt
+		}
+		switch {
+		case st.Approval != nil:
+			w.For, w.Until = "approval", st.Approval.ExpiresAt
+			for _, l := range st.Approval.Lanes {
+				w.Approvers = append(w.Approvers, l.From...)
+			}
+		case st.Wait.Event != "":
+			w.For, w.Event, w.Key = "event", st.Wait.Event, st.Wait.Key
+		}
+		out = append(out, w)
+	}
+	return out
 }

@@ -50,7 +50,7 @@ func TestRandomCommandsKeepTheRules(t *testing.T) { // W5 W8 W12
 	rapid.Check(t, func(t *rapid.T) {
 		w := &walk{t: t, def: rapid.SampledFrom(defs).Draw(t, "definition"), now: epoch}
 		w.state = &ringi.State{Tenant: ringi.DefaultTenant, Run: "run"}
-		w.do(ringi.Start{Definition: w.def.Name, Version: 1, Input: []byte(`{"n": 12, "m": {}, "amount": 5}`)})
+		w.do(ringi.Start{Definition: w.def.Name, Version: 1, Input: []byte(`{"n": 12, "m": {}, "amount": 5, "text": "<b> & \u2028 ü"}`)})
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)
 			w.do(w.action())
@@ -90,8 +90,24 @@ func (w *walk) do(a ringi.Action) {
 		w.t.Fatalf("%T wrote %d events into a closed log", a, len(d.Events))
 	}
 	w.state = ringi.Fold(was, d.Events...)
-	w.log = append(w.log, d.Events...)
+	w.log = append(w.log, w.stored(d.Events)...)
 	w.check(a)
+}
+
+// stored is what a store gives back of events: their bytes, read again.
+func (w *walk) stored(events []ringi.Event) []ringi.Event {
+	if len(events) == 0 {
+		return nil
+	}
+	raw, err := ringi.EncodeEvents(events)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	back, err := ringi.DecodeEvents(events[0].Seq, raw)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return back
 }
 
 func (w *walk) check(a ringi.Action) {
@@ -171,7 +187,7 @@ func (w *walk) action() ringi.Action {
 
 func (w *walk) answers(k ringi.TaskRow) []ringi.Action {
 	ref := ringi.CallRef{Step: k.Step, Direction: k.Direction, Attempt: k.Attempt, Token: k.Token(rapid.IntRange(1, 2).Draw(w.t, "hand-out"))}
-	output := rapid.SampledFrom([]string{`{"id": "x", "x": 1}`, `{"applied": "yes", "output": {"id": "x"}}`, `{"applied": "no"}`, `{"id": 5}`, `null`}).Draw(w.t, "output")
+	output := rapid.SampledFrom([]string{`{"id": "<x>", "x": 1}`, `{"applied": "yes", "output": {"id": "x"}}`, `{"applied": "no"}`, `{"id": 5}`, `null`}).Draw(w.t, "output")
 	out := []ringi.Action{
 		ringi.BeginActivity{CallRef: ref, Worker: "w"},
 		ringi.CompleteActivity{CallRef: ref, Worker: "w", Output: []byte(output)},
