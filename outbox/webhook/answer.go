@@ -1,0 +1,78 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringiflow/ringi/outbox"
+)
+
+// verdict is what an answer means for a message.
+type verdict int
+
+const (
+	delivered verdict = iota
+	refused           // the message's fault
+	down              // the endpoint's fault
+)
+
+// answer is an endpoint's answer, judged.
+type answer struct {
+	verdict  verdict
+	status   int
+	patience time.Duration // how long it asks to be left alone; below 0 it does not
+	text     string        // the beginning of its body
+}
+
+// judge reads an answer. What is not clearly the message's fault is the
+// endpoint's.
+func judge(resp *http.Response, body []byte, now time.Time) answer {
+	a := answer{status: resp.StatusCode, patience: -1, text: strings.ToValidUTF8(string(body[:min(len(body), excerpt)]), "")}
+	switch status := resp.StatusCode; {
+	case status >= 200 && status < 300:
+		return a
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
+		status < 400, status >= 500:
+		a.verdict = down
+	default:
+		a.verdict = refused
+		return a
+	}
+	if wait, ok := retryAfter(resp.Header.Get("Retry-After"), now); ok {
+		a.patience = min(wait, RetryAfterMost)
+	} else if a.status == http.StatusTooManyRequests {
+		a.patience = 0 // it asks for a pause and leaves the length to us
+	}
+	return a
+}
+
+// error is the answer for the relay.
+func (a answer) error(host string) error {
+	err := fmt.Errorf("webhook: %s answered %d %s: %q", host, a.status, http.StatusText(a.status), a.text)
+	switch {
+	case a.verdict == delivered:
+		return nil
+	case a.status == http.StatusGone:
+		return outbox.Refuse(fmt.Errorf("%w; the endpoint wants no more messages, so remove it or its route", err))
+	case a.verdict == refused:
+		return outbox.Refuse(err)
+	case a.patience >= 0:
+		return outbox.Excuse(err)
+	}
+	return err
+}
+
+// retryAfter reads seconds or a date.
+func retryAfter(text string, now time.Time) (time.Duration, bool) {
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	return max(0, at.Sub(now)), true
+}
