@@ -31,10 +31,14 @@ func PageSize(limit int) int {
 	return min(limit, LargestPage)
 }
 
+// cursorMark begins every cursor, so that a word that happens to be base64 is
+// not taken for a place beyond the end of the list.
+const cursorMark = "@\x00"
+
 // Cursor names a place in a list, opaque to clients: the sort key of the last
 // row of a page.
 func Cursor(parts ...string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, "\x00")))
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorMark + strings.Join(parts, "\x00")))
 }
 
 // ParseCursor returns the parts of a cursor; nil for "", the first page. A
@@ -44,8 +48,8 @@ func ParseCursor(cursor string, parts int) ([]string, error) {
 		return nil, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err == nil {
-		if got := strings.Split(string(raw), "\x00"); len(got) == parts {
+	if place, ok := strings.CutPrefix(string(raw), cursorMark); ok && err == nil {
+		if got := strings.Split(place, "\x00"); len(got) == parts {
 			return got, nil
 		}
 	}
