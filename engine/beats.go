@@ -116,7 +116,7 @@ func (b *beats) send(ctx context.Context, list []ringi.Beat) ([]ringi.BeatAnswer
 		b.dispatch.alive(x.Tenant, x.Worker, now)
 	}
 	beaten, err := b.Store.Beat(ctx, rows...)
-	if b.reach.note(err) != nil {
+	if b.reach.note(ctx, err) != nil {
 		return nil, unavailable(err)
 	}
 	answers := make([]ringi.BeatAnswer, len(list))
@@ -145,7 +145,7 @@ func (b *beats) cancels(ctx context.Context, list []ringi.Beat, answers []ringi.
 		keys = append(keys, key)
 	}
 	loaded, err := b.Store.Load(ctx, keys...)
-	if b.reach.note(err) != nil {
+	if b.reach.note(ctx, err) != nil {
 		return unavailable(err)
 	}
 	for _, l := range loaded {

@@ -119,7 +119,7 @@ func (c *catalog) Publish(ctx context.Context, p ringi.Publication) (ringi.Publi
 		At: now, Actor: p.Actor.ID, Kind: "publish", Answer: string(ringi.Accepted),
 		Data: data,
 	})
-	if c.reach.note(err) != nil {
+	if c.reach.note(ctx, err) != nil {
 		return ringi.Published{}, storeFault(err)
 	}
 	c.mu.Lock()
@@ -172,7 +172,7 @@ func (c *catalog) version(ctx context.Context, tenant ringi.Tenant, name string,
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, 0, noDefinition(name, version)
 	}
-	if c.reach.note(err) != nil {
+	if c.reach.note(ctx, err) != nil {
 		return nil, 0, storeFault(err)
 	}
 	if def, err = c.compile(key, d); err != nil {

@@ -133,7 +133,7 @@ func (c *committer) commit(ctx context.Context, b *batch) error {
 			done, err = c.Store.Commit(ctx, b.writes...)
 			var bad *store.BadWrite
 			switch {
-			case c.reach.note(err) == nil:
+			case c.reach.note(ctx, err) == nil:
 				c.heard(sent, done)
 			case errors.As(err, &bad):
 				c.remove(b, bad)

@@ -92,7 +92,7 @@ func (d *dispatcher) claim(ctx context.Context, p *poll) ([]handOut, error) {
 		Tenant: p.req.Tenant, Queue: p.req.Queue, Activities: p.req.Activities, Worker: p.req.Worker,
 		Max: p.req.Max, Now: now, Handover: handover,
 	})
-	if d.reach.note(err) != nil {
+	if d.reach.note(ctx, err) != nil {
 		return nil, unavailable(err)
 	}
 	d.mu.Lock()
@@ -163,7 +163,7 @@ func (d *dispatcher) settleBack(ctx context.Context) error {
 		return nil
 	}
 	// If this fails the leases end by themselves.
-	return d.reach.note(d.Store.Settle(ctx, store.Settlement{Lapses: back}))
+	return d.reach.note(ctx, d.Store.Settle(ctx, store.Settlement{Lapses: back}))
 }
 
 // due lists the lines to claim for, and forgets those that nobody used lately.

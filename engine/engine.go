@@ -287,7 +287,7 @@ func sizeOf(a ringi.Action) int {
 func (p *parts) contact(ctx context.Context) error {
 	sent := p.local()
 	done, err := p.Store.Commit(ctx)
-	if p.reach.note(err) != nil {
+	if p.reach.note(ctx, err) != nil {
 		return err
 	}
 	p.heard(sent, done)

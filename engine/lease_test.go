@@ -216,6 +216,34 @@ func TestALeaseIsNotLostRightAfterTheStoreWasAway(t *testing.T) { // TC-28
 	})
 }
 
+// onceStep gives up after its first attempt.
+const onceStep = `
+name: once
+steps:
+  - { id: a, activity: work.once, effect: pure, retry: { attempts: 1 } }
+`
+
+func TestCallersWhoLeaveHoldUpNoLease(t *testing.T) { // TC-28, TC-29
+	bubble(t, func(t *testing.T, w *world) {
+		w.publish(onceStep)
+		run := w.begin("once", "", "null")
+		w.beat(w.one("w")) // and dies
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		for range 6 {
+			<-time.After(10 * time.Second)
+			if _, err := w.eng.Run(left, 0, run); err == nil {
+				t.Fatal("a caller who had left was answered")
+			}
+			if err := w.eng.Ready(); err != nil {
+				t.Errorf("not ready because a caller left: %v", err)
+			}
+		}
+		w.wantStatus(run, ringi.Failed)
+		w.clean()
+	})
+}
+
 func TestACompletionSentTenTimesCountsOnce(t *testing.T) { // TC-16, W12
 	bubble(t, func(t *testing.T, w *world) {
 		run := w.begin("three", "", "null")

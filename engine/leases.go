@@ -44,7 +44,7 @@ func (l *leases) Round(ctx context.Context) (worked bool, err error) {
 	}
 	now := l.clock.now()
 	due, err := l.Store.DueTasks(ctx, now, leasePage)
-	if l.reach.note(err) != nil {
+	if l.reach.note(ctx, err) != nil {
 		return false, err
 	}
 	if len(due) > 0 {
@@ -60,7 +60,7 @@ func (l *leases) Round(ctx context.Context) (worked bool, err error) {
 		l.look(&s, t, now)
 	}
 	if len(s.Lapses)+len(s.Checks) > 0 {
-		if err := l.reach.note(l.Store.Settle(ctx, s)); err != nil {
+		if err := l.reach.note(ctx, l.Store.Settle(ctx, s)); err != nil {
 			return false, err
 		}
 		l.announce(due, s.Lapses)

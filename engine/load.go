@@ -26,7 +26,7 @@ func (c *committer) load(ctx context.Context, reqs []*request) (map[store.Key]st
 		return cold, nil
 	}
 	loaded, err := c.Store.Load(ctx, keys...)
-	if c.reach.note(err) != nil {
+	if c.reach.note(ctx, err) != nil {
 		return nil, err
 	}
 	for _, l := range loaded {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -27,8 +28,12 @@ type reach struct {
 	err   error     // the last failure, nil while it is whole
 }
 
-// note takes the outcome of a call to the store and hands it on.
-func (r *reach) note(err error) error {
+// note takes the outcome of a call to the store and hands it on. A failure
+// under a context that has ended says nothing about the store: the caller left.
+func (r *reach) note(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	now, up := r.local(), r.up()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,11 +39,11 @@ func (r *reader) Run(ctx context.Context, tenant ringi.Tenant, run ringi.RunID) 
 	if errors.Is(err, store.ErrNotFound) {
 		return ringi.RunView{}, noRun(run)
 	}
-	if r.reach.note(err) != nil {
+	if r.reach.note(ctx, err) != nil {
 		return ringi.RunView{}, storeFault(err)
 	}
 	loaded, err := r.Store.Load(ctx, key)
-	if r.reach.note(err) != nil {
+	if r.reach.note(ctx, err) != nil {
 		return ringi.RunView{}, storeFault(err)
 	}
 	s, err := fold(loaded[0], key)
@@ -99,7 +99,7 @@ func (r *reader) History(ctx context.Context, q ringi.HistoryQuery) (ringi.Histo
 	}
 	limit = min(limit, longestHistory)
 	rows, err := r.Records.Log(ctx, key, q.After, historyBytes)
-	if r.reach.note(err) != nil {
+	if r.reach.note(ctx, err) != nil {
 		return ringi.HistoryPage{}, storeFault(err)
 	}
 	if len(rows) == 0 {
@@ -143,7 +143,7 @@ func (r *reader) nextPage(ctx context.Context, key store.Key, page ringi.History
 	}
 	last := page.Events[len(page.Events)-1].Seq
 	more, err := r.Records.Log(ctx, key, last, 1)
-	if r.reach.note(err) != nil {
+	if r.reach.note(ctx, err) != nil {
 		return ringi.HistoryPage{}, storeFault(err)
 	}
 	if len(more) > 0 {
@@ -157,7 +157,7 @@ func (r *reader) emptyHistory(ctx context.Context, key store.Key) (ringi.History
 	if errors.Is(err, store.ErrNotFound) {
 		return ringi.HistoryPage{}, noRun(key.Run)
 	}
-	if r.reach.note(err) != nil {
+	if r.reach.note(ctx, err) != nil {
 		return ringi.HistoryPage{}, storeFault(err)
 	}
 	return ringi.HistoryPage{Events: []ringi.HistoryEvent{}}, nil
@@ -184,7 +184,7 @@ func (r *reader) List(ctx context.Context, q ringi.Query) (page ringi.Page, err 
 	default:
 		return page, &ringi.Error{Code: ringi.CodeInvalid, Message: fmt.Sprintf("there is no list for %T", q)}
 	}
-	if r.reach.note(err) != nil {
+	if r.reach.note(ctx, err) != nil {
 		return ringi.Page{}, storeFault(err)
 	}
 	return page, nil

@@ -43,7 +43,7 @@ func (t *timers) Round(ctx context.Context) (worked bool, err error) {
 	}
 	now := t.clock.now()
 	due, err := t.Store.DueTimers(ctx, now, now.Add(timerClaim), timerPage)
-	if t.reach.note(err) != nil {
+	if t.reach.note(ctx, err) != nil {
 		return false, err
 	}
 	for _, d := range due {
@@ -61,7 +61,7 @@ func (t *timers) settle(ctx context.Context) error {
 		return nil
 	}
 	// If this fails they are due again, and dropped again.
-	return t.reach.note(t.Store.Settle(ctx, store.Settlement{Drops: drops}))
+	return t.reach.note(ctx, t.Store.Settle(ctx, store.Settlement{Drops: drops}))
 }
 
 func (t *timers) fire(d store.DueTimer) {

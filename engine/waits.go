@@ -81,7 +81,7 @@ func (w *waits) Round(ctx context.Context) (worked bool, err error) {
 func (w *waits) match(ctx context.Context, q store.PairQuery) error {
 	q.Limit = waitPage
 	pairs, err := w.Events.Pairs(ctx, q)
-	if w.reach.note(err) != nil {
+	if w.reach.note(ctx, err) != nil {
 		return err
 	}
 	for _, p := range pairs {
@@ -99,7 +99,7 @@ func (w *waits) expire(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	n, err := w.Events.Expire(ctx, now, expirePage)
-	if w.reach.note(err) != nil {
+	if w.reach.note(ctx, err) != nil {
 		return err
 	}
 	if n < expirePage {
@@ -130,7 +130,7 @@ func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) 
 	}
 	event := ringi.SentEvent{ID: a.ID, Name: a.Name, Key: a.Key, Data: a.Data, SentAt: now}
 	created, err := w.Events.Send(ctx, cmd.Tenant, event, now.Add(min(keep, longestKeep)))
-	if w.reach.note(err) != nil {
+	if w.reach.note(ctx, err) != nil {
 		return ringi.Result{Err: unavailable(err)}
 	}
 	res := ringi.Result{ID: a.ID, Created: created, Answer: ringi.Answer{Outcome: ringi.Accepted}}

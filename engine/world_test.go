@@ -129,6 +129,15 @@ func (w *world) restartOn(s *tap) {
 	w.start()
 }
 
+// publish stores a definition, which must be sound.
+func (w *world) publish(source string) {
+	w.t.Helper()
+	p, err := w.eng.Publish(w.t.Context(), ringi.Publication{File: "test.yaml", Source: []byte("ringi: v1\n" + source), Actor: operator})
+	if err != nil || p.Version == 0 {
+		w.t.Fatalf("publish: %+v, %v", p, err)
+	}
+}
+
 func (w *world) do(actor ringi.Actor, run ringi.RunID, a ringi.Action) ringi.Result {
 	w.t.Helper()
 	return w.eng.Do(w.t.Context(), ringi.Command{Run: run, Actor: actor, Do: a})[0]
