@@ -59,12 +59,27 @@ func TestAnAnswerIsJudgedByItsStatus(t *testing.T) {
 		answer func(http.ResponseWriter, string)
 		want   int
 	}{
-		{status(200), delivered}, {status(202), delivered}, {status(204), delivered},
-		{status(410), refused}, {status(400), refused}, {status(401), refused}, {status(404), refused}, {status(422), refused},
-		{status(429), excused}, {status(429, "Retry-After", "7"), excused}, {status(503, "Retry-After", "7"), excused},
-		{status(408), failed}, {status(425), failed}, {status(500), failed}, {status(502), failed}, {status(503), failed},
-		{status(503, "Retry-After", "soon"), failed}, {status(304), failed},
-		{status(301, "Location", "/elsewhere"), failed}, {status(307, "Location", "/elsewhere"), failed}, {status(308, "Location", "https://127.0.0.1:1/"), failed},
+		{status(200), delivered},
+		{status(202), delivered},
+		{status(204), delivered},
+		{status(410), refused},
+		{status(400), refused},
+		{status(401), refused},
+		{status(404), refused},
+		{status(422), refused},
+		{status(429), excused},
+		{status(429, "Retry-After", "7"), excused},
+		{status(503, "Retry-After", "7"), excused},
+		{status(408), failed},
+		{status(425), failed},
+		{status(500), failed},
+		{status(502), failed},
+		{status(503), failed},
+		{status(503, "Retry-After", "soon"), failed},
+		{status(304), failed},
+		{status(301, "Location", "/elsewhere"), failed},
+		{status(307, "Location", "/elsewhere"), failed},
+		{status(308, "Location", "https://127.0.0.1:1/"), failed},
 	} {
 		e := startEndpoint(t)
 		e.answers(tc.answer)
