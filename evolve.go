@@ -171,7 +171,12 @@ func (s *State) applyFlow(e Event) {
 	case StepEnded:
 		s.applyStepEnded(e, f)
 	case StepReopened:
-		s.onStep(f.Step, func(st *Step) { st.Outcome, st.Error, st.EndedAt = Open, nil, time.Time{} })
+		s.onStep(f.Step, func(st *Step) {
+			st.Outcome, st.Error, st.EndedAt, st.LateEffect = Open, nil, time.Time{}, false
+			if u := s.undo(f.Step); u != nil && u.Outcome == Undone {
+				st.Doubt = false // what earlier attempts may have done is undone
+			}
+		})
 	case ScopeOpened:
 		s.applyScopeOpened(f)
 	case ScopeClosed:
