@@ -401,6 +401,50 @@ func TestAnAwaitedTaskWhoseWorkerIsGoneIsNotWaitedForForEver(t *testing.T) { // 
 	})
 }
 
+// The sweep of another node gives the task back after this one decided to wait
+// for it and before that is committed.
+func TestAHandOverThatLapsedMeanwhileIsNotAwaited(t *testing.T) { // W24, S-13
+	bubble(t, func(t *testing.T, w *world) {
+		w.publish(`
+name: long
+steps:
+  - { id: a, activity: work.a, effect: idempotent, accepted: "a test", timeouts: { total: 30d } }
+`)
+		run := w.begin("long", "", "null")
+		w.one("w") // and gone
+		lapsed := 0
+		w.tap.set(func() {
+			w.tap.before = func(writes []store.Write) error {
+				for _, c := range writes[0].Tasks {
+					if c.Row == nil || !c.Row.Awaited {
+						continue
+					}
+					due, err := w.mem.DueTasks(t.Context(), time.Now().Add(time.Hour), 1)
+					if err != nil || len(due) != 1 {
+						return fmt.Errorf("due %+v, %v", due, err)
+					}
+					lapsed++
+					if err := w.mem.Settle(t.Context(), store.Settlement{Lapses: []store.Lapse{{
+						Key: due[0].Key, Token: due[0].Token, LeaseEnd: due[0].LeaseEnd, ReadyAt: due[0].LeaseEnd,
+					}}}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		})
+		if r := w.do(alice, run, ringi.Cancel{Reason: "x"}); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		<-time.After(10 * time.Second)
+		if lapsed != 1 {
+			t.Errorf("the run began to wait for %d tasks, want 1", lapsed)
+		}
+		w.wantStatus(run, ringi.Cancelled)
+		w.clean()
+	})
+}
+
 func TestWorkersThatOnlyBeatAreNoCapacity(t *testing.T) { // TC-19
 	bubble(t, func(t *testing.T, w *world) {
 		w.begin("one", "", "null")

@@ -42,8 +42,13 @@ func (l TaskLease) Extend(row ringi.TaskRow, now time.Time) TaskLease {
 
 // FirstCheck is when a sweep must look at a row that was just written: at the
 // end of its lease or its attempt, or when it has waited too long for a
-// worker. Zero: never.
+// worker. An awaited row that nobody holds is looked at as soon as it could be:
+// it is never handed out again, so no hand-out brings an earlier look. Zero:
+// never.
 func FirstCheck(row ringi.TaskRow, l TaskLease) time.Time {
+	if !l.Leased && row.Awaited {
+		return row.ReadyAt
+	}
 	if !l.Leased {
 		return row.GiveUpAt
 	}

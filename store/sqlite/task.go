@@ -97,8 +97,8 @@ func (c *conn) changeTask(w *store.Write, ch store.TaskChange, need any) error {
 		args := append(append(taskArgs(ch.Row), end, end), where...)
 		return c.keptTask(stmtTaskBegun, w, ch, need, args)
 	}
-	give := micro(ch.Row.GiveUpAt)
-	args := append(append(taskArgs(ch.Row), give, give), where...)
+	look := micro(store.FirstCheck(*ch.Row, store.TaskLease{}))
+	args := append(append(taskArgs(ch.Row), look, look), where...)
 	return c.keptTask(stmtTaskKeep, w, ch, need, args)
 }
 

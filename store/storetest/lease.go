@@ -68,6 +68,7 @@ func leaseTests() []suiteTest {
 		}},
 		{"a begin gives the work lease and keeps the attempt's end", beginLease},
 		{"a sweep looks early, never late", checkTimes},
+		{"an awaited row that nobody holds is looked at at once", awaitedFree}, // W24, S-13
 		{"only a sweep moves the look later, under its conditions", checkMoves},
 		{"due tasks come in the order of their times and are not claimed", func(s *subject) {
 			for _, give := range []float64{30, 10, 20, 99} {
@@ -168,6 +169,28 @@ func checkTimes(s *subject) {
 	w.Tasks = []store.TaskChange{{Lane: 0, Row: &next, Fresh: true, Lease: &store.Lease{Worker: "w1", At: at(1), Until: at(90)}}}
 	short.do(w)
 	looked("next step", short, at(31), true)
+}
+
+// awaitedFree lets a hand-over lapse before the write that begins to wait for
+// it: nobody will hand the row out or answer for it any more.
+func awaitedFree(s *subject) {
+	for _, give := range []time.Time{{}, at(1e6)} {
+		l := s.run()
+		row := l.schedule(func(r *ringi.TaskRow) { r.GiveUpAt = give })
+		s.take(at(0), 1)
+		s.lapse(l, row.Token(1), at(5), at(5))
+		row.Held, row.Awaited = true, true
+		w := l.next(1)
+		w.Tasks = []store.TaskChange{{Lane: 0, Row: &row}}
+		l.do(w)
+		found := false
+		for _, d := range s.due(at(6)) {
+			found = found || d.Key == l.Key
+		}
+		if !found {
+			s.Errorf("with the time to give up at %v nobody looks at the row", give)
+		}
+	}
 }
 
 func checkMoves(s *subject) {
