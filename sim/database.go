@@ -71,6 +71,17 @@ func (db *database) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, 
 	return claimed, err
 }
 
+// Beat extends leases and notes when.
+func (db *database) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beaten, error) {
+	answers, err := db.Memory.Beat(ctx, beats...)
+	for i, a := range answers {
+		if a.OK {
+			db.w.watch.extended[sweptName{beats[i].Key, beats[i].Token}] = db.w.now
+		}
+	}
+	return answers, err
+}
+
 // DueTimers counts the timers that are handed out more than once.
 func (db *database) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
 	due, err := db.Memory.DueTimers(ctx, now, until, limit)

@@ -15,10 +15,11 @@ import (
 // dying at every point that anybody could tell from another.
 type tap struct {
 	*faulty.Store
-	node  *node
-	dead  bool
-	swept map[sweptName]time.Duration // how long it had been there when it last saw an attempt in a sweep
-	since time.Time                   // of the world: since when it reached the store without a break
+	node   *node
+	dead   bool
+	swept  map[sweptName]time.Duration // how long it had been there when it last saw an attempt in a sweep
+	jumped time.Time                   // when the database's clock was set last, as far as it could notice
+	since  time.Time                   // of the world: since when it reached the store without a break
 }
 
 // crashed is the panic by which a dead node leaves its round.
@@ -123,7 +124,7 @@ type sweptName struct {
 // unbroken is for how long the node has reached the store, as it could know.
 func (t *tap) unbroken() time.Duration {
 	since := t.since
-	for _, broken := range []time.Time{t.node.w.db.jumped, t.node.jumped} {
+	for _, broken := range []time.Time{t.jumped, t.node.jumped} {
 		if broken.After(since) {
 			since = broken
 		}
@@ -150,7 +151,11 @@ func (t *tap) Commit(ctx context.Context, writes ...store.Write) (store.Committe
 		before := t.node.w.watch.committing
 		t.node.w.watch.committing = t
 		defer func() { t.node.w.watch.committing = before }()
-		return t.Store.Commit(ctx, writes...)
+		done, err := t.Store.Commit(ctx, writes...)
+		if err == nil {
+			t.jumped = t.node.w.db.jumped
+		}
+		return done, err
 	})
 }
 

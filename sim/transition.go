@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -75,7 +76,7 @@ func (t *transition) check(i int, e ringi.Event) {
 	case ringi.ProbeAnswered:
 		t.settled(f.CallRef, true)
 	case ringi.ActivityTimedOut:
-		t.timedOut(f)
+		t.timedOut(e.At, f)
 	case ringi.TimerFired:
 		t.fired(e.At, f)
 	case ringi.EventReceived:
@@ -168,7 +169,7 @@ func (t *transition) scheduled(f ringi.ActivityScheduled) {
 	switch {
 	case f.Direction == ringi.Undo:
 		t.undoing(f, u)
-	case f.Direction == ringi.Forward && s.Unwind != nil && f.Scope != "/on_failure" && !hasPrefix(f.Scope, "/on_failure/"):
+	case f.Direction == ringi.Forward && s.Unwind != nil && !strings.HasPrefix(f.Scope, "on_failure"):
 		t.fail("forward", "%s is begun although the run is being undone", f.Step)
 	}
 	for _, c := range calls(s, f.Step, f.Direction) {
@@ -177,8 +178,6 @@ func (t *transition) scheduled(f ringi.ActivityScheduled) {
 		}
 	}
 }
-
-func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
 
 // undoing holds the first call of an undo to the order: what was completed
 // later must be undone before, and nothing forward of the step may be open.
@@ -219,7 +218,7 @@ func (t *transition) retried(f ringi.ActivityRetried) {
 		t.fail("retry", "%s is tried again and was never begun", f.Step)
 		return
 	}
-	if s.Unwind != nil && !hasPrefix(st.Scope, "/on_failure") {
+	if s.Unwind != nil && !strings.HasPrefix(st.Scope, "on_failure") {
 		t.fail("forward", "%s is tried again although the run is being undone", f.Step)
 	}
 	if f.Fresh {
@@ -250,7 +249,8 @@ func (t *transition) settled(ref ringi.CallRef, done bool) {
 		t.fail("token", "a result under token %s of %s counts, and the latest is %s", tokenText(ref.Token), ref.Step, tokenText(last))
 	}
 	for _, c := range calls(sh.state, ref.Step, ref.Direction) {
-		if c.Attempt != ref.Attempt || c.Seq != ringi.TokenSeq(ref.Token) || c.Idle {
+		inDoubt := c.Begun == ref.Token // its own word is better than any guess
+		if c.Attempt != ref.Attempt || c.Seq != ringi.TokenSeq(ref.Token) || c.Idle && !inDoubt {
 			t.fail("attempt", "a result of attempt %d of %s counts, and attempt %d is under way", ref.Attempt, ref.Step, c.Attempt)
 		}
 		if done && workflow.Effect(c.Effect).NeedsBegin() && c.Begun != ref.Token && !sh.rewound {
@@ -260,7 +260,7 @@ func (t *transition) settled(ref ringi.CallRef, done bool) {
 }
 
 // timedOut holds the end of a lease to what nobody could have extended.
-func (t *transition) timedOut(f ringi.ActivityTimedOut) {
+func (t *transition) timedOut(at time.Time, f ringi.ActivityTimedOut) {
 	t.x.w.struck(LeaseExpired, "%s%s of run %s: %s", f.Step, directionText(f.Direction), short(t.sh.key.Run), f.Why)
 	for _, l := range t.leases {
 		if l.Key != t.sh.key || l.Row.Step != f.Step || l.Row.Direction != f.Direction {
@@ -275,8 +275,11 @@ func (t *transition) timedOut(f ringi.ActivityTimedOut) {
 		if l.Token != f.Token || !l.Leased {
 			t.fail("lease", "%s is given up under token %s, and the row has %s", f.Step, tokenText(f.Token), tokenText(l.Token))
 		}
-		if now := t.x.w.db.clock.now(); l.LeaseEnd.After(now.Add(tolerance)) {
-			t.fail("lease", "%s is given up at %s, and its lease ends at %s", f.Step, now, l.LeaseEnd)
+		if l.LeaseEnd.After(at.Add(tolerance)) {
+			t.fail("lease", "%s is given up at %s, and its lease ends at %s", f.Step, at, l.LeaseEnd)
+		}
+		if held := t.x.w.now.Sub(t.x.extended[sweptName{l.Key, l.Token}]); f.Why == ringi.ExpiryLease && held < leaseLength(l)-tolerance {
+			t.fail("lease", "%s is given up %s after its lease was extended, which is for %s", f.Step, held, leaseLength(l))
 		}
 		t.reach(f, l)
 	}
@@ -292,14 +295,19 @@ func (t *transition) reach(f ringi.ActivityTimedOut, l store.DueTask) {
 	if t.by == nil {
 		return
 	}
-	length := engineHandover
-	if l.Confirmed {
-		length = l.Row.Heartbeat
-	}
+	length := leaseLength(l)
 	if there := t.by.swept[sweptName{t.sh.key, f.Token}]; there < length-tolerance {
 		t.fail("outage", "%s is given up by node %s, which had reached the store for only %s, shorter than the lease of %s",
 			f.Step, t.by.node.name, there, length)
 	}
+}
+
+// leaseLength is how long a worker may be silent.
+func leaseLength(l store.DueTask) time.Duration {
+	if l.Confirmed {
+		return l.Row.Heartbeat
+	}
+	return engineHandover
 }
 
 // fired holds a firing to the timer that stands.

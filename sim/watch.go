@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"time"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
@@ -20,6 +21,7 @@ type watch struct {
 	committing *tap      // whose commit is under way
 	keys       map[string]ringi.RunID
 	handOuts   int
+	extended   map[sweptName]time.Time // when a worker's sign of life was taken last
 }
 
 // A shadow is one run as its log tells it.
@@ -39,7 +41,7 @@ type shadow struct {
 }
 
 func newWatch(w *world) *watch {
-	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}}
+	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, extended: map[sweptName]time.Time{}}
 }
 
 func newShadow(key store.Key) *shadow {
@@ -91,6 +93,9 @@ func (x *watch) wrote(w *store.Write, leases []store.DueTask) {
 		x.fold(sh, row, leases)
 	}
 	for _, t := range w.Tasks {
+		if t.Row != nil && !t.Begun.IsZero() {
+			x.extended[sweptName{w.Key, t.Row.Begun}] = x.w.now
+		}
 		if t.Lease != nil && t.Row != nil {
 			x.handedOut(w.Key, *t.Row, t.Row.Token(1), t.Lease.Worker)
 		}
@@ -164,6 +169,7 @@ func (x *watch) compareRows(sh *shadow) {
 // handedOut looks at a hand-out.
 func (x *watch) handedOut(key store.Key, row ringi.TaskRow, token int64, worker string) {
 	x.handOuts++
+	x.extended[sweptName{key, token}] = x.w.now
 	sh := x.runs[key]
 	if sh == nil {
 		return
