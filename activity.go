@@ -156,7 +156,7 @@ func settledBy(st *Step, d Direction) string {
 			return fmt.Sprintf("lease %d of %s", s.Token, s.Worker)
 		}
 	}
-	return "a later attempt"
+	return "nobody yet: the lease had ended"
 }
 
 // beginActivity gives the permission to make a call that must not repeat.
