@@ -15,6 +15,11 @@ import (
 func (c *Client) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result {
 	results := make([]ringi.Result, len(commands))
 	for done := 0; done < len(commands); {
+		if err := sendable(textsOf(commands[done].Do)); err != nil {
+			results[done] = ringi.Result{Run: commands[done].Run, Err: err}
+			done++
+			continue
+		}
 		n := batchOf(commands[done:])
 		if n == 0 {
 			results[done] = c.one(ctx, commands[done])
@@ -92,3 +97,51 @@ func (c *Client) steer(ctx context.Context, path string, body any) ringi.Result 
 	}
 	return out.result()
 }
+
+// sendable refuses text that JSON cannot carry: encoding would replace what is
+// wrong in it, so that the server could not tell two names apart.
+func sendable(texts []string) error {
+	for _, text := range texts {
+		if !clean(text) {
+			return &ringi.Error{
+				Code: ringi.CodeInvalid, Message: fmt.Sprintf("the text %s is not UTF-8, or holds a NUL", strconv.QuoteToASCII(shortened(text))),
+				Hint: "encode it as UTF-8",
+			}
+		}
+	}
+	return nil
+}
+
+// textsOf are the texts of a command that are sent in a body. What stands in the
+// path or query arrives as it is, and payloads are sent as they are.
+func textsOf(do ringi.Action) []string {
+	switch do := do.(type) {
+	case ringi.Start:
+		return []string{do.Definition, do.Key, do.OnBehalfOf, do.EventID}
+	case ringi.SendEvent:
+		return []string{do.ID, do.Name, do.Key}
+	case ringi.Cancel:
+		return []string{do.Reason}
+	case ringi.Pause:
+		return []string{do.Reason}
+	case ringi.Resume:
+		return []string{do.Reason}
+	case ringi.Terminate:
+		return []string{do.Reason}
+	case ringi.DecideApproval:
+		return []string{do.Digest, do.Comment}
+	case ringi.WithdrawDecision:
+		return []string{do.Reason}
+	case ringi.ResolveIncident:
+		return []string{string(do.How), do.Reason, do.Activity}
+	case ringi.BeginActivity:
+		return append(textsOfCall(do.CallRef), do.Worker)
+	case ringi.CompleteActivity:
+		return append(textsOfCall(do.CallRef), do.Worker)
+	case ringi.FailActivity: // the message is for people: the server replaces what is wrong in it
+		return append(textsOfCall(do.CallRef), do.Worker, do.Failure.Code, string(do.Failure.Applied))
+	}
+	return nil
+}
+
+func textsOfCall(ref ringi.CallRef) []string { return []string{ref.Step, string(ref.Direction)} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/ringiflow/ringi"
 )
@@ -51,6 +52,9 @@ func batchOf(commands []ringi.Command) int {
 	bytes := 0
 	for i, cmd := range commands {
 		v, w, want, size := sortOf(cmd.Do)
+		if i > 0 && sendable(textsOf(cmd.Do)) != nil { // refused by itself
+			return i
+		}
 		bytes += size + itemBytes
 		if v != first || w != worker || i > 0 && bytes > batchBytes || i == maxItems {
 			return i
@@ -144,6 +148,9 @@ func (c *Client) Poll(ctx context.Context, p ringi.PollRequest) ([]ringi.Task, e
 		Worker: p.Worker, Queue: p.Queue, Activities: p.Activities,
 		Max: min(p.Max, maxItems), WaitMS: min(milliseconds(p.Wait), maxWaitMS),
 	}
+	if err := sendable(append(slices.Clone(p.Activities), p.Worker, p.Queue)); err != nil {
+		return nil, err
+	}
 	var out Tasks
 	err := c.send(ctx, request{method: http.MethodPost, path: "/v1/tasks/poll", body: body, wait: p.Wait}, &out)
 	return tasksOf(out.Tasks), err
@@ -160,6 +167,9 @@ func (c *Client) Heartbeat(ctx context.Context, beats ...ringi.Beat) ([]ringi.Be
 		}
 		body := BeginTasks{Worker: beats[0].Worker}
 		for _, b := range beats[:n] {
+			if err := sendable(append(textsOfCall(b.CallRef), b.Worker)); err != nil {
+				return nil, err
+			}
 			body.Items = append(body.Items, callItem(b.Run, b.CallRef))
 		}
 		var out Beats

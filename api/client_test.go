@@ -277,7 +277,7 @@ func TestEveryQueryArrivesAsItWasSent(t *testing.T) {
 		ringi.IncidentQuery{Tenant: one, Run: "r", After: "c", Limit: 7},
 		ringi.DefinitionQuery{Tenant: one, Name: "a b/c", After: "c", Limit: 7},
 		ringi.DefinitionQuery{Tenant: one},
-		ringi.WorkerQuery{Tenant: one, After: "c", Limit: 7},
+		ringi.WorkerQuery{Tenant: one, Limit: 7},
 	} {
 		if _, err := client.List(t.Context(), q); err != nil {
 			t.Errorf("%+v: %v", q, err)

@@ -30,7 +30,7 @@ type (
 
 func (s *Server) definitionRoutes() {
 	route(s, Route{
-		ID: "publishDefinition", Method: http.MethodPost, Path: "/v1/definitions", Scope: ScopePublish, Tag: "definitions", YAML: true,
+		ID: "publishDefinition", Method: http.MethodPost, Path: "/v1/definitions", Scope: ScopePublish, Tag: "definitions", YAML: true, creates: true,
 		Summary: "Publish a definition: 201, or 200 when this version exists",
 	}, s.publish)
 	route(s, Route{

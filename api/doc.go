@@ -10,8 +10,13 @@
 //	content type JSON, or YAML to publish; anything else is 415
 //	Who          the caller, from the key alone, never from what was sent
 //	scope        each route names exactly one
-//	validation   of the parameters and the body; unknown fields are refused
+//	door         text that can be kept, each field once and in its own letters,
+//	             values of the right kind; unknown fields are refused
 //	handler      one call of the Service
+//
+// A wrong item of begin, complete or fail is refused by itself, since the calls of
+// the others were made. What a call answered goes to the rules whatever it is, as
+// long as it is JSON: it did happen.
 //
 // A GET changes nothing. An answer that is not a success is a Refusal: RFC 9457
 // with the code, the hint and whether the same request may succeed later.

@@ -203,8 +203,8 @@ func ourStatus(status int) int {
 // ours to the operator.
 func (s *Server) answered(ctx context.Context, route string, err error) error {
 	r := refusal(err)
-	if r.Code == ringi.CodeInternal && s.config.Failed != nil {
-		s.config.Failed(ctx, route, err)
+	if r.Code == ringi.CodeInternal {
+		s.failed(ctx, route, err)
 	}
 	if !r.Retryable {
 		return r
@@ -212,4 +212,13 @@ func (s *Server) answered(ctx context.Context, route string, err error) error {
 	h := http.Header{}
 	r.headers(h)
 	return huma.ErrorWithHeaders(r, h)
+}
+
+// failed shows a fault of ours to the operator. That a caller went away is none,
+// whatever the layers below make of the end of its context.
+func (s *Server) failed(ctx context.Context, route string, err error) {
+	gone := ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
+	if s.config.Failed != nil && !gone {
+		s.config.Failed(ctx, route, err)
+	}
 }

@@ -67,8 +67,8 @@ func (s *Server) authorise(ctx huma.Context, next func(huma.Context)) {
 	who, err := s.config.Who(r)
 	if err != nil {
 		refused := refusal(err)
-		if refused.Code == ringi.CodeInternal && s.config.Failed != nil {
-			s.config.Failed(r.Context(), r.Method+" "+r.URL.Path, err)
+		if refused.Code == ringi.CodeInternal {
+			s.failed(r.Context(), r.Method+" "+r.URL.Path, err)
 		}
 		refused.write(w)
 		return

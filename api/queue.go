@@ -21,6 +21,9 @@ func (s *Server) queueRoutes() {
 }
 
 func (s *Server) listQueues(ctx context.Context, in *Paging) (*answer[QueueList], error) {
+	if in.After != "" {
+		return nil, &ringi.Error{Code: ringi.CodeInvalid, Message: "the list of queues has one page, and no cursor", Hint: "leave after out"}
+	}
 	page, err := s.config.Service.List(ctx, ringi.WorkerQuery{Tenant: identity(ctx).Tenant, After: in.After, Limit: in.Limit})
 	if err != nil {
 		return nil, err

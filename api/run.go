@@ -25,7 +25,7 @@ type Started struct {
 	Created bool         `json:"created" doc:"false: the key had its run already"`
 	Version int          `json:"version"`
 	Status  ringi.Status `json:"status"`
-	Seq     int64        `json:"seq"`
+	Seq     int64        `json:"seq,omitempty" doc:"the run's last event; absent for a run that existed"`
 }
 
 // Reason is the body of cancel and terminate.
@@ -64,7 +64,7 @@ type (
 	startInput struct{ Body StartRun }
 	runsInput  struct {
 		Paging
-		Status     []ringi.Status `query:"status" doc:"only these, separated by commas"`
+		Status     []ringi.Status `query:"status" enum:"running,waiting,paused,compensating,incident,completed,failed,compensated,cancelled,terminated" doc:"only these, separated by commas"`
 		Definition string         `query:"definition" doc:"only of this definition"`
 		Key        string         `query:"key" doc:"only with this start key"`
 	}
@@ -85,7 +85,9 @@ func (s *Server) runRoutes() {
 		run.ID, run.Method, run.Path, run.Scope, run.Summary = id, method, path, scope, summary
 		return run
 	}
-	route(s, at("startRun", http.MethodPost, "/v1/runs", ScopeStart, "Start a run: 201, or 200 when its key had a run"), s.startRun)
+	start := at("startRun", http.MethodPost, "/v1/runs", ScopeStart, "Start a run: 201, or 200 when its key had a run")
+	start.creates = true
+	route(s, start, s.startRun)
 	route(s, at("listRuns", http.MethodGet, "/v1/runs", ScopeRead, "List runs, newest first"), s.listRuns)
 	route(s, at("getRun", http.MethodGet, "/v1/runs/{run}", ScopeRead, "Read a run"), s.getRun)
 	route(s, at("getHistory", http.MethodGet, "/v1/runs/{run}/history", ScopeRead, "Read a run's log"), s.getHistory)

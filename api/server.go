@@ -50,6 +50,7 @@ type Server struct {
 	mux    *http.ServeMux
 	api    huma.API
 	routes []Route
+	doors  map[string]door // by the id of the operation
 	guard  http.Handler
 }
 
@@ -62,6 +63,9 @@ type Route struct {
 	Summary string
 	Tag     string // the noun
 	YAML    bool   // takes YAML bodies too
+
+	itemwise string // the list of the body whose items are refused by themselves
+	creates  bool   // answers with 201 when it made something, and else with 200
 }
 
 // New makes a server. It fails only on a configuration that cannot work.
@@ -82,7 +86,7 @@ func New(config Config) (*Server, error) {
 	}
 	s.guard = guarded
 	s.api = humago.New(s.mux, humaConfig(config.Version))
-	s.api.UseMiddleware(ownStatuses, s.authorise)
+	s.api.UseMiddleware(ownStatuses, s.authorise, s.admit)
 	s.definitionRoutes()
 	s.runRoutes()
 	s.approvalRoutes()
@@ -91,6 +95,7 @@ func New(config Config) (*Server, error) {
 	s.taskRoutes()
 	s.queueRoutes()
 	s.healthRoutes()
+	s.makeDoors()
 	return s, s.serveOpenAPI()
 }
 
@@ -159,9 +164,7 @@ func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
 		panic(p) //nolint:forbidigo // the way that net/http documents to close a connection without an answer
 	}
 	err := fmt.Errorf("api: panic: %v\n%s", p, debug.Stack())
-	if s.config.Failed != nil {
-		s.config.Failed(r.Context(), r.Method+" "+r.URL.Path, err)
-	}
+	s.failed(r.Context(), r.Method+" "+r.URL.Path, err)
 	refusal(err).write(w)
 }
 
@@ -169,9 +172,10 @@ func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
 func route[I, O any](s *Server, r Route, handle func(context.Context, *I) (*O, error)) {
 	op := huma.Operation{
 		OperationID: r.ID, Method: r.Method, Path: r.Path, Summary: r.Summary, Tags: []string{r.Tag},
-		MaxBodyBytes: MaxBody + 1, // huma refuses a body that reaches its limit
-		Metadata:     map[string]any{"scope": r.Scope},
-		Responses:    map[string]*huma.Response{"default": refusalResponse()},
+		MaxBodyBytes:     MaxBody + 1, // huma refuses a body that reaches its limit
+		SkipValidateBody: true,        // admit does it
+		Metadata:         map[string]any{"scope": r.Scope},
+		Responses:        map[string]*huma.Response{"default": refusalResponse()},
 	}
 	if r.Scope != "" {
 		op.Security = []map[string][]string{{"key": {r.Scope}}}
@@ -184,6 +188,12 @@ func route[I, O any](s *Server, r Route, handle func(context.Context, *I) (*O, e
 		}
 		return out, nil
 	})
+	if r.creates {
+		responses := operation(s.api.OpenAPI().Paths[r.Path], r.Method).Responses
+		made := *responses["200"]
+		made.Description = http.StatusText(http.StatusCreated)
+		responses["201"] = &made
+	}
 }
 
 // statusContext replaces statuses of huma's own by ours.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,10 @@ func TestOpenAPINamesEveryRouteAndNoOther(t *testing.T) {
 			documented = append(documented, fmt.Sprintf("%s %s %s %s", strings.ToUpper(m), p, op.OperationID, scope))
 			if _, ok := op.Responses["default"]; !ok {
 				t.Errorf("%s does not document its refusals", op.OperationID)
+			}
+			_, makes := op.Responses["201"]
+			if want := op.OperationID == "startRun" || op.OperationID == "publishDefinition"; makes != want {
+				t.Errorf("%s documents 201: %v", op.OperationID, makes)
 			}
 		}
 	}
@@ -238,6 +243,36 @@ func TestAFaultOfOursIsShownToTheOperatorOnly(t *testing.T) {
 	}
 }
 
+func TestACallerThatWentAwayIsNoFaultOfOurs(t *testing.T) {
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	wrapped := &ringi.Error{Code: ringi.CodeInternal, Message: "a fault", Err: fmt.Errorf("read: %w", context.Canceled)}
+	svc := &service{
+		do:   func(ringi.Command) ringi.Result { return ringi.Result{Err: wrapped} },
+		poll: func(ringi.PollRequest) ([]ringi.Task, error) { return nil, wrapped },
+		list: func(ringi.Query) (ringi.Page, error) { return ringi.Page{}, wrapped },
+	}
+	seen := 0
+	h := newServer(t, svc, func(c *api.Config) { c.Failed = func(context.Context, string, error) { seen++ } })
+	requests := func(ctx context.Context) {
+		for _, r := range h.Routes() {
+			if body := bodies[r.ID]; r.Scope == api.ScopeWork || r.ID == "listRuns" {
+				q := httptest.NewRequestWithContext(ctx, r.Method, r.Path, strings.NewReader(body))
+				q.Host = "127.0.0.1"
+				q.Header.Set("Authorization", "Bearer a:admin")
+				q.Header.Set("Content-Type", "application/json")
+				h.ServeHTTP(httptest.NewRecorder(), q)
+			}
+		}
+	}
+	if requests(gone); seen != 0 {
+		t.Errorf("the operator saw %d faults of callers that went away", seen)
+	}
+	if requests(t.Context()); seen == 0 {
+		t.Error("the operator does not see what is cancelled for callers that wait")
+	}
+}
+
 func TestWhatIsSentWronglyIsRefusedWithThePlace(t *testing.T) {
 	svc := &service{}
 	h := newServer(t, svc, nil)
@@ -247,7 +282,9 @@ func TestWhatIsSentWronglyIsRefusedWithThePlace(t *testing.T) {
 		says                     string
 	}{
 		{"an unknown field", "POST", "/v1/runs", `{"definition":"o","inptu":1}`, 400, "inptu"},
-		{"an unknown field of an item", "POST", "/v1/tasks/complete", `{"worker":"w","items":[{"run":"r","step":"s","attempt":1,"token":1,"outptu":1}]}`, 400, "outptu"},
+		{"an unknown field beside the items", "POST", "/v1/tasks/complete", `{"worker":"w","wnat":1,"items":[{"run":"r","step":"s","attempt":1,"token":1}]}`, 400, "wnat"},
+		{"an unknown status", "GET", "/v1/runs?status=foo", ``, 400, "status"},
+		{"a cursor of a list that has none", "GET", "/v1/queues?after=foo", ``, 400, "cursor"},
 		{"a wrong type", "POST", "/v1/runs", `{"definition":7}`, 400, "body.definition"},
 		{"a missing field", "POST", "/v1/runs", `{}`, 400, "definition"},
 		{"no body", "POST", "/v1/runs", ``, 400, "body"},
@@ -255,7 +292,9 @@ func TestWhatIsSentWronglyIsRefusedWithThePlace(t *testing.T) {
 		{"an unknown parameter", "GET", "/v1/runs?statsu=running", ``, 400, "statsu"},
 		{"a wrong parameter", "GET", "/v1/runs?limit=many", ``, 400, "limit"},
 		{"an unknown resolution", "POST", "/v1/runs/r/incidents/1/resolve", `{"how":"withdrawn","reason":"x"}`, 400, "how"},
-		{"a token that is no number", "POST", "/v1/tasks/begin", `{"worker":"w","items":[{"run":"r","step":"s","attempt":1,"token":"1"}]}`, 400, "token"},
+		{"a token that is no number", "POST", "/v1/tasks/heartbeat", `{"worker":"w","items":[{"run":"r","step":"s","attempt":1,"token":"1"}]}`, 400, "body.items[0].token"},
+		{"a number that is not whole", "POST", "/v1/tasks/poll", `{"worker":"w","max":1.0}`, 400, "body.max 1.0 is not a whole number"},
+		{"a number out of range", "POST", "/v1/tasks/poll", `{"worker":"w","max":1e400}`, 400, "body.max 1e400 is not a whole number"},
 		{"nothing there", "GET", "/v2/runs", ``, 404, "/v2/runs"},
 		{"another method", "PUT", "/v1/runs", `{}`, 405, "PUT"},
 	} {
@@ -305,6 +344,25 @@ func TestABodyAboveTheLimitIsRefused(t *testing.T) { // TC-79
 	}
 	if w := ask(h, http.MethodPost, "/v1/runs", exactly(api.MaxBody)); w.Code != http.StatusOK {
 		t.Errorf("exactly the limit: status %d: %.200s", w.Code, w.Body)
+	}
+}
+
+func TestAClientThatSendsFarTooMuchHearsTheRefusal(t *testing.T) {
+	srv := httptest.NewServer(newServer(t, &service{}, nil))
+	defer srv.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/v1/tasks/complete", strings.NewReader(`{"worker":"w","items":[{"output":"`+strings.Repeat("x", 20<<20)+`"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer a:work")
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close() // only the status counts
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d", resp.StatusCode)
 	}
 }
 

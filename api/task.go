@@ -70,7 +70,7 @@ type CompletedItem struct {
 type FailedItem struct {
 	CallItem
 	Code      string        `json:"code" minLength:"1" maxLength:"256" doc:"what retry.stop_on and catch.on name"`
-	Message   string        `json:"message,omitempty" maxLength:"4096" doc:"for a person"`
+	Message   string        `json:"message,omitempty" doc:"for a person; cut at 4,096 bytes, and what no text can hold is replaced in it"`
 	Retryable bool          `json:"retryable,omitempty" doc:"whether another attempt may succeed"`
 	Applied   ringi.Applied `json:"applied,omitempty" enum:"no,unknown" doc:"whether the call may have had its effect; absent: by the effect contract"`
 }
@@ -146,16 +146,18 @@ type (
 )
 
 func (s *Server) taskRoutes() {
-	at := func(verb, summary string) Route {
+	at := func(verb, itemwise, summary string) Route {
 		return Route{
 			ID: verb + "Tasks", Method: http.MethodPost, Path: "/v1/tasks/" + verb, Scope: ScopeWork, Tag: "tasks", Summary: summary,
+			itemwise: itemwise,
 		}
 	}
-	route(s, at("poll", "Take tasks, waiting for the first"), s.pollTasks)
-	route(s, at("begin", "Ask for permission to make calls that must not repeat"), s.beginTasks)
-	route(s, at("complete", "Report calls that had their effect, and take new tasks"), s.completeTasks)
-	route(s, at("fail", "Report calls that failed, and take new tasks"), s.failTasks)
-	route(s, at("heartbeat", "Extend leases"), s.heartbeat)
+	const items = "items" // of which one that is wrong must not keep the others from being heard
+	route(s, at("poll", "", "Take tasks, waiting for the first"), s.pollTasks)
+	route(s, at("begin", items, "Ask for permission to make calls that must not repeat"), s.beginTasks)
+	route(s, at("complete", items, "Report calls that had their effect, and take new tasks"), s.completeTasks)
+	route(s, at("fail", items, "Report calls that failed, and take new tasks"), s.failTasks)
+	route(s, at("heartbeat", "", "Extend leases"), s.heartbeat)
 }
 
 func (s *Server) pollTasks(ctx context.Context, in *pollInput) (*answer[Tasks], error) {
@@ -171,57 +173,62 @@ func (s *Server) pollTasks(ctx context.Context, in *pollInput) (*answer[Tasks], 
 }
 
 func (s *Server) beginTasks(ctx context.Context, in *beginInput) (*answer[Answered], error) {
-	actions := make([]ringi.Action, len(in.Body.Items))
-	runs := make([]ringi.RunID, len(actions))
-	for i, item := range in.Body.Items {
-		runs[i], actions[i] = item.Run, ringi.BeginActivity{CallRef: item.ref(), Worker: in.Body.Worker}
-	}
-	return s.answer(ctx, runs, actions)
+	return s.answer(ctx, len(in.Body.Items), func(i int, _ *ringi.PollRequest) (ringi.RunID, ringi.Action) {
+		item := in.Body.Items[i]
+		return item.Run, ringi.BeginActivity{CallRef: item.ref(), Worker: in.Body.Worker}
+	}, nil)
 }
 
 func (s *Server) completeTasks(ctx context.Context, in *completeInput) (*answer[Answered], error) {
-	actions := make([]ringi.Action, len(in.Body.Items))
-	runs := make([]ringi.RunID, len(actions))
-	for i, item := range in.Body.Items {
-		do := ringi.CompleteActivity{CallRef: item.ref(), Worker: in.Body.Worker, Output: item.Output}
-		if i == len(actions)-1 { // once per request, and after all others are decided
-			do.Want = in.Body.request(identity(ctx).Tenant)
-		}
-		runs[i], actions[i] = item.Run, do
-	}
-	return s.answer(ctx, runs, actions)
+	return s.answer(ctx, len(in.Body.Items), func(i int, want *ringi.PollRequest) (ringi.RunID, ringi.Action) {
+		item := in.Body.Items[i]
+		return item.Run, ringi.CompleteActivity{CallRef: item.ref(), Worker: in.Body.Worker, Output: item.Output, Want: want}
+	}, in.Body.request(identity(ctx).Tenant))
 }
 
 func (s *Server) failTasks(ctx context.Context, in *failInput) (*answer[Answered], error) {
-	actions := make([]ringi.Action, len(in.Body.Items))
-	runs := make([]ringi.RunID, len(actions))
-	for i, item := range in.Body.Items {
-		do := ringi.FailActivity{CallRef: item.ref(), Worker: in.Body.Worker, Failure: ringi.Failure{
+	return s.answer(ctx, len(in.Body.Items), func(i int, want *ringi.PollRequest) (ringi.RunID, ringi.Action) {
+		item := in.Body.Items[i]
+		return item.Run, ringi.FailActivity{CallRef: item.ref(), Worker: in.Body.Worker, Want: want, Failure: ringi.Failure{
 			Code: item.Code, Message: item.Message, Retryable: item.Retryable, Applied: item.Applied,
 		}}
-		if i == len(actions)-1 {
-			do.Want = in.Body.request(identity(ctx).Tenant)
-		}
-		runs[i], actions[i] = item.Run, do
-	}
-	return s.answer(ctx, runs, actions)
+	}, in.Body.request(identity(ctx).Tenant))
 }
 
 // answer sends a batch of a worker's commands at once. Refusals are answers to
-// their items; the request as a whole succeeds.
-func (s *Server) answer(ctx context.Context, runs []ringi.RunID, actions []ringi.Action) (*answer[Answered], error) {
-	who := identity(ctx)
-	commands := make([]ringi.Command, len(actions))
-	for i := range actions {
-		commands[i] = ringi.Command{Tenant: who.Tenant, Run: runs[i], Actor: who.Actor, Do: actions[i]}
+// their items, also of items that the door refused; the request as a whole
+// succeeds. What is wanted goes with the last command, so that it is taken once
+// per request, after all others are decided.
+func (s *Server) answer(ctx context.Context, items int, command func(i int, want *ringi.PollRequest) (ringi.RunID, ringi.Action), want *ringi.PollRequest) (*answer[Answered], error) {
+	who, wrong := identity(ctx), wrongItems(ctx)
+	var sent []int // the items that are commands
+	for i := range items {
+		if wrong[i] == nil {
+			sent = append(sent, i)
+		}
 	}
-	results := s.config.Service.Do(ctx, commands...)
+	commands := make([]ringi.Command, len(sent))
+	for n, i := range sent {
+		var wanted *ringi.PollRequest
+		if n == len(sent)-1 {
+			wanted = want
+		}
+		commands[n] = ringi.Command{Tenant: who.Tenant, Actor: who.Actor}
+		commands[n].Run, commands[n].Do = command(i, wanted)
+	}
+	results := []ringi.Result{}
+	if len(commands) > 0 {
+		results = s.config.Service.Do(ctx, commands...)
+	}
 	if len(results) != len(commands) {
 		return nil, fmt.Errorf("api: the service gave %d results for %d commands", len(results), len(commands))
 	}
-	var out Answered
-	for _, res := range results {
-		out.Items = append(out.Items, s.answeredItem(ctx, res))
+	out := Answered{Items: make([]AnsweredItem, items)}
+	for i, e := range wrong {
+		out.Items[i] = AnsweredItem{Error: e}
+	}
+	for n, res := range results {
+		out.Items[sent[n]] = s.answeredItem(ctx, res)
 		out.Tasks = append(out.Tasks, taskItems(res.Tasks)...)
 	}
 	return ok(out), nil
@@ -234,8 +241,8 @@ func (s *Server) answeredItem(ctx context.Context, res ringi.Result) AnsweredIte
 		}
 	}
 	r := refusal(res.Err)
-	if r.Code == ringi.CodeInternal && s.config.Failed != nil {
-		s.config.Failed(ctx, "POST /v1/tasks", res.Err)
+	if r.Code == ringi.CodeInternal {
+		s.failed(ctx, "POST /v1/tasks", res.Err)
 	}
 	return AnsweredItem{Error: &ItemError{Code: r.Code, Message: r.Detail, Hint: r.Hint, Retryable: r.Retryable}}
 }
