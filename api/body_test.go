@@ -251,6 +251,15 @@ func TestTheClientSendsNoTextThatEncodingWouldChange(t *testing.T) {
 		t.Errorf("heartbeat: %v", err)
 	}
 	call.Step = "s"
+	for _, output := range []string{`{`, `Infinity`, "\"\xe9\""} {
+		results := c.Do(t.Context(),
+			ringi.Command{Run: "r", Do: ringi.CompleteActivity{CallRef: call, Worker: "w", Output: json.RawMessage(`1`)}},
+			ringi.Command{Run: "r", Do: ringi.CompleteActivity{CallRef: call, Worker: "w", Output: json.RawMessage(output)}},
+		)
+		if results[0].Err != nil || ringi.ErrorCode(results[1].Err) != ringi.CodeInvalid {
+			t.Errorf("of two, the second with the output %q: %v, %v", output, results[0].Err, results[1].Err)
+		}
+	}
 	results := c.Do(t.Context(),
 		ringi.Command{Run: "r", Do: ringi.FailActivity{CallRef: call, Worker: "w", Failure: ringi.Failure{Code: "c"}}},
 		ringi.Command{Run: "r", Do: ringi.FailActivity{CallRef: call, Worker: "w", Failure: ringi.Failure{Code: bad}}},

@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/ringiflow/ringi"
 )
@@ -15,7 +17,7 @@ import (
 func (c *Client) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result {
 	results := make([]ringi.Result, len(commands))
 	for done := 0; done < len(commands); {
-		if err := sendable(textsOf(commands[done].Do)); err != nil {
+		if err := fit(commands[done].Do); err != nil {
 			results[done] = ringi.Result{Run: commands[done].Run, Err: err}
 			done++
 			continue
@@ -96,6 +98,14 @@ func (c *Client) steer(ctx context.Context, path string, body any) ringi.Result 
 		return ringi.Result{Err: err}
 	}
 	return out.result()
+}
+
+// fit refuses a command that no request can carry, before it spoils the batch.
+func fit(do ringi.Action) error {
+	if c, ok := do.(ringi.CompleteActivity); ok && len(c.Output) > 0 && !(json.Valid(c.Output) && utf8.Valid(c.Output)) {
+		return &ringi.Error{Code: ringi.CodeInvalid, Message: "the output is not JSON in UTF-8", Hint: "encode it with a JSON encoder"}
+	}
+	return sendable(textsOf(do))
 }
 
 // sendable refuses text that JSON cannot carry: encoding would replace what is

@@ -52,7 +52,7 @@ func batchOf(commands []ringi.Command) int {
 	bytes := 0
 	for i, cmd := range commands {
 		v, w, want, size := sortOf(cmd.Do)
-		if i > 0 && sendable(textsOf(cmd.Do)) != nil { // refused by itself
+		if i > 0 && fit(cmd.Do) != nil { // refused by itself
 			return i
 		}
 		bytes += size + itemBytes

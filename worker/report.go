@@ -190,10 +190,15 @@ func (rs *reports) answered(ctx context.Context, r *report, err error) {
 		}
 		rs.later(r, err)
 		return
-	case ringi.ErrorCode(err) == ringi.CodeTooLarge && r.rank() == 0:
+	case r.rank() == 0 && (ringi.ErrorCode(err) == ringi.CodeTooLarge || ringi.ErrorCode(err) == ringi.CodeInvalid):
 		// the call was made; what it answered can never be taken
+		code := CodeTooLarge
+		if ringi.ErrorCode(err) == ringi.CodeInvalid {
+			code = CodeBadOutput
+			rs.w.trouble(fmt.Errorf("worker: the output of %s %s was refused: %w", r.task.Run, r.task.Step, err))
+		}
 		r.do = ringi.FailActivity{CallRef: r.task.CallRef, Worker: rs.w.name, Failure: ringi.Failure{
-			Code: CodeTooLarge, Message: err.Error(), Applied: ringi.AppliedUnknown,
+			Code: code, Message: sendable(err.Error(), maxMessage), Applied: ringi.AppliedUnknown,
 		}}
 		return
 	case err != nil:

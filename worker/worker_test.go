@@ -511,23 +511,25 @@ func TestAReportThatIsRefusedForGoodIsDropped(t *testing.T) {
 	})
 }
 
-func TestAnOutputThatIsTooLargeBecomesAFailureThatMayHaveBeenApplied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newFake()
-		s.refuse["sleep_1"] = &ringi.Error{Code: ringi.CodeTooLarge, Message: "too large"}
-		stop := start(t, s, 1, sleeper(0))
-		s.give(task("sleep", 1))
-		after(time.Second)
-		if len(s.look().batches) != 2 {
-			t.Fatalf("reported %d times", len(s.look().batches))
-		}
-		if do, ok := s.look().batches[1][0].Do.(ringi.FailActivity); !ok || do.Failure.Code != worker.CodeTooLarge || do.Failure.Retryable || do.Failure.Applied != ringi.AppliedUnknown {
-			t.Errorf("reported %+v", s.look().batches[1][0].Do)
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+func TestAnOutputThatIsNotTakenBecomesAFailureThatMayHaveBeenApplied(t *testing.T) {
+	for refusal, want := range map[ringi.Code]string{ringi.CodeTooLarge: worker.CodeTooLarge, ringi.CodeInvalid: worker.CodeBadOutput} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newFake()
+			s.refuse["sleep_1"] = &ringi.Error{Code: refusal, Message: "not taken"}
+			stop := start(t, s, 1, sleeper(0))
+			s.give(task("sleep", 1))
+			after(time.Second)
+			if len(s.look().batches) != 2 {
+				t.Fatalf("%s: reported %d times", refusal, len(s.look().batches))
+			}
+			if do, ok := s.look().batches[1][0].Do.(ringi.FailActivity); !ok || do.Failure.Code != want || do.Failure.Retryable || do.Failure.Applied != ringi.AppliedUnknown {
+				t.Errorf("%s: reported %+v", refusal, s.look().batches[1][0].Do)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func TestTroubleIsSeen(t *testing.T) {
