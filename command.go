@@ -27,6 +27,7 @@ type Lost struct {
 // A Holder is the run that holds a start key.
 type Holder struct {
 	Run         RunID
+	Seq         int64 // its last event
 	Version     int
 	Status      Status
 	InputDigest string

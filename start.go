@@ -73,7 +73,7 @@ func (t *turn) holder() *Holder {
 		return t.cmd.Lost.Holder
 	}
 	if t.s.Seq != 0 && t.s.Key != "" {
-		return &Holder{Run: t.s.Run, Version: t.s.Version, Status: t.s.Status(), InputDigest: t.s.InputDigest}
+		return &Holder{Run: t.s.Run, Seq: t.s.Seq, Version: t.s.Version, Status: t.s.Status(), InputDigest: t.s.InputDigest}
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (g *group) result(r *request, d ringi.Decision, err error) settled {
 	if _, ok := r.cmd.Do.(ringi.Start); ok {
 		res.Created = err == nil && d.Answer.Outcome == ringi.Accepted
 		if l := r.cmd.Lost; l != nil && l.Holder != nil {
-			res.Run, res.Version, res.Status = l.Holder.Run, l.Holder.Version, l.Holder.Status
+			res.Run, res.Seq, res.Version, res.Status = l.Holder.Run, l.Holder.Seq, l.Holder.Version, l.Holder.Status
 		}
 	}
 	return settled{Result: res, state: g.after}

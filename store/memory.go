@@ -54,18 +54,13 @@ type (
 	memoryRun struct {
 		key       Key
 		row       StartRow
-		log       []memoryLog
+		log       []LogRow
 		snapshot  *Snapshot
 		tasks     map[int]*memoryTask
 		timers    map[string]*memoryTimer
 		waits     map[string]ringi.WaitRow
 		approvals map[string]ringi.ApprovalRow
 		incidents map[int64]ringi.Incident
-	}
-
-	memoryLog struct {
-		LogRow
-		last int64
 	}
 
 	memoryTask struct {
@@ -90,6 +85,8 @@ var (
 	_ Records = (*Memory)(nil)
 	_ Catalog = (*Memory)(nil)
 	_ Events  = (*Memory)(nil)
+
+	_ Inspector = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store.
@@ -147,13 +144,13 @@ func (m *Memory) Load(ctx context.Context, keys ...Key) ([]Loaded, error) {
 		if r == nil {
 			continue
 		}
-		after := int64(0)
-		if r.snapshot != nil {
+		after, last := int64(0), int64(0)
+		last, loaded[i].Head = r.end()
+		if r.snapshot != nil && r.snapshot.Seq <= last {
 			s := *r.snapshot
 			loaded[i].Snapshot, after = &s, s.Seq
 		}
 		loaded[i].Rows = r.rows(after, -1)
-		_, loaded[i].Head = r.end()
 	}
 	return loaded, nil
 }
@@ -164,14 +161,14 @@ func (r *memoryRun) rows(after int64, maxBytes int) []LogRow {
 	var rows []LogRow
 	size := 0
 	for _, l := range r.log {
-		if l.last <= after {
+		if l.Last <= after {
 			continue
 		}
 		if maxBytes >= 0 && len(rows) > 0 && size+len(l.Body) > maxBytes {
 			break
 		}
 		size += len(l.Body)
-		rows = append(rows, l.LogRow)
+		rows = append(rows, l)
 	}
 	return rows
 }
@@ -182,11 +179,11 @@ func (r *memoryRun) end() (int64, []byte) {
 		return 0, nil
 	}
 	l := r.log[len(r.log)-1]
-	return l.last, l.Head
+	return l.Last, l.Head
 }
 
 // at returns the log row that begins with a sequence.
-func (r *memoryRun) at(first int64) *memoryLog {
+func (r *memoryRun) at(first int64) *LogRow {
 	for i := len(r.log) - 1; i >= 0 && r.log[i].First >= first; i-- {
 		if r.log[i].First == first {
 			return &r.log[i]
@@ -200,7 +197,7 @@ func (r *memoryRun) at(first int64) *memoryLog {
 func (r *memoryRun) holding(seq int64) LogRow {
 	for i := len(r.log) - 1; i >= 0; i-- {
 		if r.log[i].First <= seq {
-			return r.log[i].LogRow
+			return r.log[i]
 		}
 	}
 	return LogRow{}

@@ -73,10 +73,11 @@ func (m *Memory) judge(w *Write, taken map[memoryStartKey]*Write) (LostWrite, ve
 	if w.Start != nil && w.Start.StartKey != "" {
 		key := memoryStartKey{w.Tenant, w.Start.Definition, w.Start.StartKey}
 		if by := m.keys[key]; by != nil {
-			return lostKey(by.key.Run, &by.row), writeLost
+			last, _ := by.end()
+			return lostKey(by.key.Run, last, &by.row), writeLost
 		}
 		if by := taken[key]; by != nil {
-			return lostKey(by.Key.Run, by.Start), writeLost
+			return lostKey(by.Key.Run, by.Last, by.Start), writeLost
 		}
 		taken[key] = w
 	}
@@ -88,9 +89,9 @@ func (m *Memory) judge(w *Write, taken map[memoryStartKey]*Write) (LostWrite, ve
 	return LostWrite{}, writeWins
 }
 
-func lostKey(run ringi.RunID, row *StartRow) LostWrite {
+func lostKey(run ringi.RunID, last int64, row *StartRow) LostWrite {
 	return LostWrite{What: CondStartKey, Lost: ringi.Lost{Holder: &ringi.Holder{
-		Run: run, Version: row.Version, Status: row.Status, InputDigest: row.InputDigest,
+		Run: run, Seq: last, Version: row.Version, Status: row.Status, InputDigest: row.InputDigest,
 	}}}
 }
 
@@ -187,7 +188,7 @@ func (m *Memory) apply(w *Write, read readRows) {
 		return // a claim that no such run exists
 	}
 	if w.Body != nil {
-		r.log = append(r.log, memoryLog{LogRow{First: w.First, Commit: w.Commit, Head: w.Head, Body: w.Body}, w.Last})
+		r.log = append(r.log, LogRow{First: w.First, Last: w.Last, Commit: w.Commit, Head: w.Head, Body: w.Body})
 	}
 	if w.Run != nil {
 		r.row.RunRow = *w.Run

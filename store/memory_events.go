@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -13,8 +14,6 @@ import (
 // memoryEventKey is what the unique index of sent events is on.
 type memoryEventKey struct {
 	tenant ringi.Tenant
-	name   string
-	key    string
 	id     string
 }
 
@@ -38,8 +37,11 @@ func (m *Memory) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEven
 		return false, err
 	}
 	defer unlock()
-	key := memoryEventKey{tenant, e.Name, e.Key, e.ID}
-	if m.events[key] != nil {
+	key := memoryEventKey{tenant, e.ID}
+	if was := m.events[key]; was != nil {
+		if was.Name != e.Name || was.Key != e.Key || !bytes.Equal(was.Data, e.Data) {
+			return false, &EventKnown{Event: was.SentEvent}
+		}
 		return false, nil
 	}
 	e.Data = slices.Clone(e.Data)
@@ -89,8 +91,7 @@ func (m *Memory) sortedEvents() []tenantEvent {
 		list = append(list, tenantEvent{k.tenant, e})
 	}
 	slices.SortFunc(list, func(a, b tenantEvent) int {
-		return cmp.Or(a.SentAt.Compare(b.SentAt), cmp.Compare(a.ID, b.ID), cmp.Compare(a.tenant, b.tenant),
-			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(a.SentAt.Compare(b.SentAt), cmp.Compare(a.ID, b.ID), cmp.Compare(a.tenant, b.tenant))
 	})
 	return list
 }
@@ -105,7 +106,7 @@ func (m *Memory) Expire(ctx context.Context, now time.Time, limit int) (int, err
 	n := 0
 	for _, e := range m.sortedEvents() {
 		if n < limit && !e.keep.After(now) && !m.awaited(e) {
-			delete(m.events, memoryEventKey{e.tenant, e.Name, e.Key, e.ID})
+			delete(m.events, memoryEventKey{e.tenant, e.ID})
 			n++
 		}
 	}

@@ -57,23 +57,7 @@ func (m *Memory) Standing(ctx context.Context, key Key) (ringi.Rows, error) {
 	if r == nil {
 		return ringi.Rows{}, ErrNotFound
 	}
-	rows := ringi.Rows{Run: r.row.RunRow}
-	for _, lane := range slices.Sorted(maps.Keys(r.tasks)) {
-		rows.Tasks = append(rows.Tasks, r.tasks[lane].row)
-	}
-	for _, id := range slices.Sorted(maps.Keys(r.timers)) {
-		rows.Timers = append(rows.Timers, r.timers[id].row)
-	}
-	for _, step := range slices.Sorted(maps.Keys(r.waits)) {
-		rows.Waits = append(rows.Waits, r.waits[step])
-	}
-	for _, step := range slices.Sorted(maps.Keys(r.approvals)) {
-		rows.Approvals = append(rows.Approvals, r.approvals[step])
-	}
-	for _, id := range slices.Sorted(maps.Keys(r.incidents)) {
-		rows.Incidents = append(rows.Incidents, r.incidents[id])
-	}
-	return rows, nil
+	return r.standing(), nil
 }
 
 // Runs implements Records.

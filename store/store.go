@@ -5,16 +5,20 @@
 // run. Times are passed in, in UTC and whole microseconds; a driver reads a
 // clock only to answer what time its database has.
 //
-// The contract comes in four parts of at most eight methods, so that each
+// The contract comes in five parts of at most eight methods, so that each
 // consumer declares what it needs: Store (the write path), Records (reading),
-// Catalog (definitions) and Events (sent events). Every driver passes the
-// suite of package storetest.
+// Catalog (definitions), Events (sent events) and Inspector (replay). Every
+// driver passes the suite of package storetest.
+//
+// A row that cannot be read is no fault of the database: it is left out, named
+// (Unreadable, Loaded.Err, Inspected.Bad) and never ErrUnavailable.
 package store
 
 import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -187,7 +191,8 @@ type Store interface {
 	// reads clock and incarnation. Errors: ErrUnavailable, ErrDoubt, *BadWrite.
 	Commit(ctx context.Context, writes ...Write) (Committed, error)
 	// Load reads snapshot and tail of many runs in one go; a run that does
-	// not exist is answered with Loaded.Rows empty. One answer per key, in order.
+	// not exist is answered with Loaded.Rows empty. One answer per key, in
+	// order. A snapshot that is ahead of its log is left out.
 	Load(ctx context.Context, keys ...Key) ([]Loaded, error)
 	// Claim hands out ready tasks of a queue, oldest first, tenants in turn
 	// when Claim.Tenant is 0. Each hand-out has the next larger token.
@@ -219,7 +224,8 @@ type Loaded struct {
 // A LogRow is one transition.
 type LogRow struct {
 	First  int64
-	Commit CommitID
+	Last   int64    // sequence of the last event, as the row says
+	Commit CommitID // zero when the row has none that can be read
 	Head   []byte
 	Body   []byte
 }
@@ -314,7 +320,9 @@ type Check struct {
 	LeaseEnd time.Time
 }
 
-// Records is the reading side. It reads committed rows only.
+// Records is the reading side. It reads committed rows only. Run, Standing and
+// the lists leave out what they cannot read and name it in an *Unreadable that
+// comes beside the answer; a page is as long as if such rows were not there.
 type Records interface {
 	// Run reads the list row; ErrNotFound when there is none.
 	Run(ctx context.Context, key Key) (RunRecord, error)
@@ -369,7 +377,8 @@ type Definition struct {
 // Events keeps sent events and finds the waits that they belong to.
 type Events interface {
 	// Send stores an event until keepUntil unless its id is known for this
-	// tenant, name and key.
+	// tenant. One that is known with the same name, key and bytes is a repeat
+	// (false, nil); with anything else the answer is an *EventKnown.
 	Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent, keepUntil time.Time) (created bool, err error)
 	// Pairs finds open waits with an event for them that both stand in the
 	// store: of one name and key, or of all when Name is "". An event pairs
@@ -379,6 +388,15 @@ type Events interface {
 	Pairs(ctx context.Context, q PairQuery) ([]Pair, error)
 	// Expire deletes events whose keep time has passed and that no open wait pairs with.
 	Expire(ctx context.Context, now time.Time, limit int) (int, error)
+}
+
+// EventKnown says that an event was not stored because its id belongs to one
+// that differs.
+type EventKnown struct{ Event ringi.SentEvent } // the one that is stored
+
+// Error names the event.
+func (e *EventKnown) Error() string {
+	return fmt.Sprintf("store: event id %q is known, with another name, key or data", e.Event.ID)
 }
 
 // A PairQuery asks for pairs.

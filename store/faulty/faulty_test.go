@@ -15,7 +15,7 @@ func TestWithoutFaultsItIsTheStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.Harness {
 		m := store.NewMemory(store.MemoryConfig{})
 		f := faulty.New(faulty.Config{Store: m, Records: m, Catalog: m, Events: m})
-		return storetest.Harness{Store: f, Records: f, Catalog: f, Events: f, Outbox: m.Outbox()}
+		return storetest.Harness{Store: f, Records: f, Catalog: f, Events: f, Outbox: m.Outbox(), Inspector: m}
 	})
 }
 

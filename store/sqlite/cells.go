@@ -57,6 +57,14 @@ func checkAt(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
+// fromCheck is the reverse of checkAt.
+func fromCheck(us int64) time.Time {
+	if us == never {
+		return time.Time{}
+	}
+	return fromMicro(us)
+}
+
 func flag(b bool) int64 {
 	if b {
 		return 1

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -14,12 +15,40 @@ func (s *Store) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent
 	created := false
 	err := s.transact(ctx, func(t *tx) error {
 		return t.raw(func(c *conn) error {
+			known, err := c.knownEvent(tenant, e)
+			if known || err != nil {
+				return err
+			}
 			n, err := c.exec(stmtEventInsert, int64(tenant), e.Name, e.Key, e.ID, []byte(e.Data), micro(e.SentAt), micro(keepUntil))
 			created = n > 0
 			return badWrite(0, err)
 		})
 	})
 	return created && err == nil, err
+}
+
+// knownEvent reports whether the event is stored; one of its id that differs
+// is an error.
+func (c *conn) knownEvent(tenant ringi.Tenant, e ringi.SentEvent) (known bool, err error) {
+	var other *store.EventKnown
+	err = c.query(stmtEventOfID, func(row cells) error {
+		was := readEvent(row)
+		if was.Name == e.Name && was.Key == e.Key && bytes.Equal(was.Data, e.Data) {
+			known = true
+		} else {
+			other = &store.EventKnown{Event: was}
+		}
+		return nil
+	}, int64(tenant), e.ID)
+	if err == nil && !known && other != nil {
+		return false, other
+	}
+	return known, err
+}
+
+// readEvent reads id, name, key, data and sent_at.
+func readEvent(row cells) ringi.SentEvent {
+	return ringi.SentEvent{ID: row.text(0), Name: row.text(1), Key: row.text(2), Data: row.blob(3), SentAt: row.time(4)}
 }
 
 // The reads of Pairs: an event of a wait before which no other serves it. With
@@ -45,7 +74,7 @@ func (s *Store) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, err
 	err := s.each(ctx, text, func(row cells) error {
 		list = append(list, store.Pair{
 			Key: store.Key{Tenant: ringi.Tenant(row.num(0)), Run: row.run(1)}, Step: row.text(2),
-			Event: ringi.SentEvent{ID: row.text(3), Name: row.text(4), Key: row.text(5), Data: row.blob(6), SentAt: row.time(7)},
+			Event: readEvent(row[3:]),
 		})
 		return nil
 	}, args...)

@@ -14,3 +14,9 @@ func (s *Store) Number(text string) (n int64, err error) {
 	err = s.writer.QueryRowContext(context.Background(), text).Scan(&n)
 	return n, err
 }
+
+// Cell reads one text on the writer's connection.
+func (s *Store) Cell(text string) (cell string, err error) {
+	err = s.writer.QueryRowContext(context.Background(), text).Scan(&cell)
+	return cell, err
+}

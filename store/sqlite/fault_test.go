@@ -262,22 +262,3 @@ func TestThreeActivitiesInSequenceWriteTenRows(t *testing.T) {
 		t.Errorf("%d rows, %v, want 10", after-before, err)
 	}
 }
-
-func TestADamagedRunDoesNotHideTheOthers(t *testing.T) {
-	s := openStore(t, filepath.Join(t.TempDir(), "ringi.db"))
-	good, bad := startOf(1, 10), startOf(2, 10)
-	mustCommit(t, s, good, bad)
-	if err := s.Exec(fmt.Sprintf(`update log set commit_id = x'00' where run = x'%s'`, strings.ReplaceAll(string(bad.Key.Run), "-", ""))); err != nil {
-		t.Fatal(err)
-	}
-	loaded, err := s.Load(t.Context(), bad.Key, good.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if loaded[0].Err == nil || !strings.Contains(loaded[0].Err.Error(), string(bad.Key.Run)) || loaded[0].Key != bad.Key {
-		t.Errorf("the damaged run is %+v, want an error that names it", loaded[0])
-	}
-	if loaded[1].Err != nil || len(loaded[1].Rows) != 1 {
-		t.Errorf("the other run is %+v, want its row", loaded[1])
-	}
-}

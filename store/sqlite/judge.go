@@ -71,10 +71,12 @@ func (c *conn) judgeKey(w *store.Write, taken map[startKey]*store.Write) (lost *
 	}
 	key := startKey{w.Tenant, w.Start.Definition, w.Start.StartKey}
 	if by := taken[key]; by != nil {
-		return lostKey(ringi.Holder{Run: by.Key.Run, Version: by.Start.Version, Status: by.Start.Status, InputDigest: by.Start.InputDigest}), nil
+		return lostKey(ringi.Holder{Run: by.Key.Run, Seq: by.Last, Version: by.Start.Version, Status: by.Start.Status, InputDigest: by.Start.InputDigest}), nil
 	}
 	err = c.query(stmtKeyHolder, func(row cells) error {
-		lost = lostKey(ringi.Holder{Run: row.run(0), Version: int(row.num(1)), Status: statusOf(row.num(2)), InputDigest: row.text(3)})
+		lost = lostKey(ringi.Holder{
+			Run: row.run(0), Seq: row.num(4), Version: int(row.num(1)), Status: statusOf(row.num(2)), InputDigest: row.text(3),
+		})
 		return nil
 	}, int64(w.Tenant), w.Start.Definition, w.Start.StartKey)
 	if lost == nil && err == nil {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -11,34 +12,63 @@ import (
 	"github.com/ringiflow/ringi/store"
 )
 
+// textRunOf reads one run.
+const textRunOf = ` where tenant = ? and id = ?`
+
 // runColumns are what readRuns reads; the tasks are counted in the same read.
 const runColumns = `select tenant, id, name, version, digest, key, input_digest, requester, title, labels, started_at, repair_of,
 	status, waits_for, waits_step, ended_at,
 	(select count(*) from task t where t.tenant = run.tenant and t.run = run.id and t.state = 0),
 	(select count(*) from task t where t.tenant = run.tenant and t.run = run.id and t.state = 1) from run`
 
-// readRuns reads list rows; the text says which, and in what order.
-func (s *Store) readRuns(ctx context.Context, which string, args ...any) ([]store.RunRecord, error) {
-	var list []store.RunRecord
-	err := s.each(ctx, runColumns+which, func(row cells) error {
-		r := store.RunRecord{
-			Key: store.Key{Tenant: ringi.Tenant(row.num(0)), Run: row.run(1)},
-			StartRow: store.StartRow{
-				Definition: row.text(2), Version: int(row.num(3)), Digest: row.text(4), StartKey: row.text(5),
-				InputDigest: row.text(6), Requester: row.text(7), Title: row.text(8), StartedAt: row.time(10), RepairOf: row.run(11),
-				RunRow: ringi.RunRow{Status: statusOf(row.num(12)), WaitsFor: row.text(13), WaitsStep: row.text(14), EndedAt: row.time(15)},
-			},
-			TasksReady: int(row.num(16)), TasksLeased: int(row.num(17)),
-		}
-		if labels := row.text(9); labels != "" {
-			if err := json.Unmarshal([]byte(labels), &r.Labels); err != nil {
-				return &damaged{fmt.Sprintf("labels of run %s: %v", r.Key.Run, err)}
-			}
+// readRuns reads list rows; the text says which, and in what order. Of a row
+// that cannot be read whole the rest is returned, and it is named.
+func (s *Store) readRuns(ctx context.Context, which string, args ...any) (list []store.RunRecord, bad []store.BadRow, err error) {
+	err = s.each(ctx, runColumns+which, func(row cells) error {
+		r, err := readRun(row)
+		if err != nil {
+			bad = append(bad, store.BadRow{Key: r.Key, Table: "list", Err: err})
 		}
 		list = append(list, r)
 		return nil
 	}, args...)
-	return list, err
+	return list, bad, err
+}
+
+// readRun reads a row of runColumns.
+func readRun(row cells) (store.RunRecord, error) {
+	r := store.RunRecord{
+		Key: store.Key{Tenant: ringi.Tenant(row.num(0)), Run: row.run(1)},
+		StartRow: store.StartRow{
+			Definition: row.text(2), Version: int(row.num(3)), Digest: row.text(4), StartKey: row.text(5),
+			InputDigest: row.text(6), Requester: row.text(7), Title: row.text(8), StartedAt: row.time(10), RepairOf: row.run(11),
+			RunRow: ringi.RunRow{Status: statusOf(row.num(12)), WaitsFor: row.text(13), WaitsStep: row.text(14), EndedAt: row.time(15)},
+		},
+		TasksReady: int(row.num(16)), TasksLeased: int(row.num(17)),
+	}
+	if labels := row.text(9); labels != "" {
+		if err := json.Unmarshal([]byte(labels), &r.Labels); err != nil {
+			r.Labels = nil
+			return r, fmt.Errorf("labels: %w", err)
+		}
+	}
+	switch {
+	case r.Status == "":
+		return r, fmt.Errorf("there is no status %d", row.num(12))
+	case row[11] != nil && r.RepairOf == "":
+		return r, errors.New("repair_of is no run id")
+	case row[5] != nil && r.StartKey == "":
+		return r, errors.New("the key is empty where it must be null")
+	}
+	return r, nil
+}
+
+// unreadable is the error beside an answer from which rows were left out.
+func unreadable(bad []store.BadRow) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	return &store.Unreadable{Rows: bad}
 }
 
 // Runs implements store.Records.
@@ -47,7 +77,7 @@ func (s *Store) Runs(ctx context.Context, q ringi.RunQuery) ([]store.RunRecord, 
 	if err != nil {
 		return nil, "", err
 	}
-	which, args := ` where tenant = ?`, []any{int64(q.Tenant)}
+	which, args := ` where tenant = ? and length(id) = 16`, []any{int64(q.Tenant)} // what is no run only replay can show
 	and := func(text string, arg any) {
 		which, args = which+` and `+text, append(args, arg)
 	}
@@ -72,28 +102,33 @@ func (s *Store) Runs(ctx context.Context, q ringi.RunQuery) ([]store.RunRecord, 
 		and(`key = ?`, q.Key)
 	}
 	size := store.PageSize(q.Limit)
-	list, err := s.readRuns(ctx, which+` order by id desc limit ?`, append(args, int64(size+1))...)
-	if err != nil || len(list) <= size {
-		return list, "", err
+	list, bad, err := s.readRuns(ctx, which+` order by id desc limit ?`, append(args, int64(size+1))...)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(list) <= size {
+		return list, "", unreadable(bad)
 	}
 	list = list[:size]
-	return list, store.Cursor(string(list[size-1].Key.Run)), nil
+	return list, store.Cursor(string(list[size-1].Key.Run)), unreadable(bad)
 }
 
 // readApproval reads step, requester, opened_at and body.
 func readApproval(row cells) (ringi.ApprovalRow, error) {
 	a := ringi.ApprovalRow{Step: row.text(0), Requester: row.text(1), OpenedAt: row.time(2)}
-	if err := json.Unmarshal([]byte(row.text(3)), &a.Approval); err != nil {
-		return a, &damaged{fmt.Sprintf("approval of step %s: %v", a.Step, err)}
-	}
-	return a, nil
+	err := json.Unmarshal([]byte(row.text(3)), &a.Approval)
+	return a, err
 }
 
-func readIncident(body string) (in ringi.Incident, err error) {
-	if err := json.Unmarshal([]byte(body), &in); err != nil {
-		return in, &damaged{fmt.Sprintf("incident: %v", err)}
+// readIncident reads id, since and body. The columns, which lists are ordered
+// by, must say what the body says.
+func readIncident(row cells) (ringi.Incident, error) {
+	var in ringi.Incident
+	err := json.Unmarshal([]byte(row.text(2)), &in)
+	if id, since := row.num(0), row.time(1); err == nil && (in.ID != id || !in.Since.Equal(since)) {
+		err = fmt.Errorf("the columns say id %d since %s, the body id %d since %s", id, since.Format(time.RFC3339Nano), in.ID, in.Since.Format(time.RFC3339Nano))
 	}
-	return in, nil
+	return in, err
 }
 
 // place is where a row stands in a list that is ordered by time.
@@ -121,7 +156,7 @@ const (
 	textApprovals = `select a.step, a.requester, a.opened_at, a.body, a.run, (select name from run r where r.tenant = a.tenant and r.id = a.run)
 		from approval a where a.tenant = ?1 and (?2 is null or a.run = ?2) and (a.opened_at, a.run, a.step) > (?3, ?4, ?5)
 		order by a.opened_at, a.run, a.step limit ?6`
-	textIncidents = `select i.body, i.run, (select name from run r where r.tenant = i.tenant and r.id = i.run)
+	textIncidents = `select i.id, i.since, i.body, i.run, (select name from run r where r.tenant = i.tenant and r.id = i.run)
 		from incident i where i.tenant = ?1 and (?2 is null or i.run = ?2) and (i.since, i.run, i.id) > (?3, ?4, ?5)
 		order by i.since, i.run, i.id limit ?6`
 )
@@ -143,16 +178,18 @@ func (s *Store) Approvals(ctx context.Context, q ringi.ApprovalQuery) ([]ringi.A
 	}
 	size := store.PageSize(q.Limit)
 	var list []ringi.ApprovalView
+	var bad []store.BadRow
 	for now, read := s.now(), size+1; read == size+1 && len(list) <= size; {
 		read = 0
 		err := s.each(ctx, textApprovals, func(row cells) error {
-			a, err := readApproval(row)
-			if err != nil {
-				return err
-			}
 			read++
-			from = place{row.num(2), row.blob(4), a.Step}
-			if q.For == nil || store.Votable(*q.For, a, now) {
+			from = place{row.num(2), row.blob(4), row.text(0)}
+			a, err := readApproval(row)
+			switch {
+			case err != nil:
+				key := store.Key{Tenant: q.Tenant, Run: row.run(4)}
+				bad = append(bad, store.BadRow{Key: key, Table: "approval", Row: a.Step, Err: err})
+			case q.For == nil || store.Votable(*q.For, a, now):
 				list = append(list, ringi.ApprovalView{
 					Run: row.run(4), Step: a.Step, Definition: row.text(5), Requester: a.Requester, OpenedAt: a.OpenedAt, Approval: a.Approval,
 				})
@@ -164,10 +201,10 @@ func (s *Store) Approvals(ctx context.Context, q ringi.ApprovalQuery) ([]ringi.A
 		}
 	}
 	if len(list) <= size {
-		return list, "", nil
+		return list, "", unreadable(bad)
 	}
 	last := list[size-1]
-	return list[:size], store.Cursor(text(last.OpenedAt), string(last.Run), last.Step), nil
+	return list[:size], store.Cursor(text(last.OpenedAt), string(last.Run), last.Step), unreadable(bad)
 }
 
 // Incidents implements store.Records.
@@ -184,16 +221,31 @@ func (s *Store) Incidents(ctx context.Context, q ringi.IncidentQuery) ([]ringi.I
 	}
 	size := store.PageSize(q.Limit)
 	var list []ringi.IncidentView
-	err = s.each(ctx, textIncidents, func(row cells) error {
-		in, err := readIncident(row.text(0))
-		list = append(list, ringi.IncidentView{Run: row.run(1), Definition: row.text(2), Incident: in})
-		return err
-	}, int64(q.Tenant), runOrAll(q.Run), from.at, from.run, id, int64(size+1))
-	if err != nil || len(list) <= size {
-		return list, "", err
+	var bad []store.BadRow
+	for read := size + 1; read == size+1 && len(list) <= size; {
+		read = 0
+		err = s.each(ctx, textIncidents, func(row cells) error {
+			read++
+			id = row.num(0)
+			from = place{at: row.num(1), run: row.blob(3)}
+			in, err := readIncident(row)
+			if err != nil {
+				key := store.Key{Tenant: q.Tenant, Run: row.run(3)}
+				bad = append(bad, store.BadRow{Key: key, Table: "incident", Row: strconv.FormatInt(id, 10), Err: err})
+				return nil
+			}
+			list = append(list, ringi.IncidentView{Run: row.run(3), Definition: row.text(4), Incident: in})
+			return nil
+		}, int64(q.Tenant), runOrAll(q.Run), from.at, from.run, id, int64(size+1))
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	if len(list) <= size {
+		return list, "", unreadable(bad)
 	}
 	last := list[size-1]
-	return list[:size], store.Cursor(text(last.Since), string(last.Run), strconv.FormatInt(last.ID, 10)), nil
+	return list[:size], store.Cursor(text(last.Since), string(last.Run), strconv.FormatInt(last.ID, 10)), unreadable(bad)
 }
 
 func text(t time.Time) string { return strconv.FormatInt(micro(t), 10) }

@@ -101,8 +101,9 @@ func (v view) each(text string, do func(cells) error, args ...any) error {
 
 // The reads of Load.
 const (
-	textSnapshot = `select seq, format, body from snapshot where tenant = ? and run = ?`
-	textLogAfter = `select seq, commit_id, head, body from log where tenant = ? and run = ? and last > ? and seq >= ? order by seq`
+	textSnapshot = `select seq, format, body from snapshot where tenant = ?1 and run = ?2
+		and seq <= (select last from log where tenant = ?1 and run = ?2 order by seq desc limit 1)`
+	textLogAfter = `select seq, last, commit_id, head, body from log where tenant = ? and run = ? and last > ? and seq >= ? order by seq`
 	textLogHead  = `select head from log where tenant = ? and run = ? order by seq desc limit 1`
 	// textLogFrom is where the row begins that holds the event after a sequence.
 	textLogFrom = `select seq from log where tenant = ? and run = ? and seq <= ? order by seq desc limit 1`
@@ -113,24 +114,13 @@ const (
 func (s *Store) Load(ctx context.Context, keys ...store.Key) ([]store.Loaded, error) {
 	loaded := make([]store.Loaded, len(keys))
 	for i, key := range keys {
-		l, err := s.load(ctx, key)
-		if err != nil {
-			var damage *damaged
-			if !errors.As(err, &damage) {
-				return nil, err
-			}
-			l = store.Loaded{Key: key, Err: err}
+		var err error
+		if loaded[i], err = s.load(ctx, key); err != nil {
+			return nil, err
 		}
-		loaded[i] = l
 	}
 	return loaded, nil
 }
-
-// damaged says that rows of one run cannot be read although the database can.
-type damaged struct{ what string }
-
-// Error says which row.
-func (d *damaged) Error() string { return "sqlite: " + d.what + "; restore the database from a backup" }
 
 func (s *Store) load(ctx context.Context, key store.Key) (store.Loaded, error) {
 	l := store.Loaded{Key: key}
@@ -181,9 +171,9 @@ func (s *Store) logAfter(ctx context.Context, key store.Key, after int64, maxByt
 	var list []store.LogRow
 	size := 0
 	err := s.each(ctx, textLogAfter, func(row cells) error {
-		l := store.LogRow{First: row.num(0), Head: row.blob(2), Body: row.blob(3)}
-		if copy(l.Commit[:], row.blob(1)) != len(l.Commit) {
-			return &damaged{fmt.Sprintf("log row %d of run %s has a commit id of %d bytes", l.First, key.Run, len(row.blob(1)))}
+		l := store.LogRow{First: row.num(0), Last: row.num(1), Head: row.blob(3), Body: row.blob(4)}
+		if id := row.blob(2); len(id) == len(l.Commit) {
+			l.Commit = store.CommitID(id)
 		}
 		if maxBytes >= 0 && len(list) > 0 && size+len(l.Body) > maxBytes {
 			return errEnough
@@ -206,6 +196,7 @@ func (s *Store) Log(ctx context.Context, key store.Key, after int64, maxBytes in
 // Standing implements store.Records.
 func (s *Store) Standing(ctx context.Context, key store.Key) (ringi.Rows, error) {
 	var rows ringi.Rows
+	var x store.Inspected
 	tenant, run := int64(key.Tenant), runBlob(key.Run)
 	err := s.view(ctx, func(v view) error {
 		found := false
@@ -220,64 +211,31 @@ func (s *Store) Standing(ctx context.Context, key store.Key) (ringi.Rows, error)
 		if !found {
 			return store.ErrNotFound
 		}
-		return v.standing(&rows, tenant, run)
+		return v.beside(&x, key)
 	})
 	if err != nil {
 		return ringi.Rows{}, err
 	}
-	return rows, nil
-}
-
-// standing reads the rows beside a run, each kind in the order of its key.
-func (v view) standing(rows *ringi.Rows, tenant int64, run []byte) error {
-	err := v.each(`select `+taskColumns+` from task where tenant = ? and run = ? order by lane`, func(row cells) error {
-		rows.Tasks = append(rows.Tasks, readTask(row).Row)
-		return nil
-	}, tenant, run)
-	if err != nil {
-		return err
+	for _, t := range x.Tasks {
+		rows.Tasks = append(rows.Tasks, t.Row)
 	}
-	err = v.each(`select id, generation, fire_at from timer where tenant = ? and run = ? order by id`, func(row cells) error {
-		rows.Timers = append(rows.Timers, ringi.TimerRow{ID: row.text(0), Generation: int(row.num(1)), FireAt: row.time(2)})
-		return nil
-	}, tenant, run)
-	if err != nil {
-		return err
+	for _, t := range x.Timers {
+		rows.Timers = append(rows.Timers, t.TimerRow)
 	}
-	err = v.each(`select step, name, key, generation, opened_at, not_event from wait where tenant = ? and run = ? order by step`, func(row cells) error {
-		rows.Waits = append(rows.Waits, ringi.WaitRow{
-			Step: row.text(0), Event: row.text(1), Key: row.text(2), Generation: row.num(3), OpenedAt: row.time(4), NotEvent: row.text(5),
-		})
-		return nil
-	}, tenant, run)
-	if err != nil {
-		return err
-	}
-	err = v.each(`select step, requester, opened_at, body from approval where tenant = ? and run = ? order by step`, func(row cells) error {
-		a, err := readApproval(row)
-		rows.Approvals = append(rows.Approvals, a)
-		return err
-	}, tenant, run)
-	if err != nil {
-		return err
-	}
-	return v.each(`select body from incident where tenant = ? and run = ? order by id`, func(row cells) error {
-		in, err := readIncident(row.text(0))
-		rows.Incidents = append(rows.Incidents, in)
-		return err
-	}, tenant, run)
+	rows.Waits, rows.Approvals, rows.Incidents = x.Waits, x.Approvals, x.Incidents
+	return rows, unreadable(x.Bad)
 }
 
 // Run implements store.Records.
 func (s *Store) Run(ctx context.Context, key store.Key) (store.RunRecord, error) {
-	list, err := s.readRuns(ctx, ` where tenant = ? and id = ?`, int64(key.Tenant), runBlob(key.Run))
+	list, bad, err := s.readRuns(ctx, textRunOf, int64(key.Tenant), runBlob(key.Run))
 	if err != nil {
 		return store.RunRecord{}, err
 	}
 	if len(list) == 0 {
 		return store.RunRecord{}, store.ErrNotFound
 	}
-	return list[0], nil
+	return list[0], unreadable(bad)
 }
 
 // Audit implements store.Records.

@@ -58,7 +58,7 @@ type Config struct {
 	Readers int
 }
 
-// Store is an open database. It fulfils all four contracts of package store
+// Store is an open database. It fulfils all contracts of package store
 // and is safe for concurrent use.
 type Store struct {
 	path        string
@@ -81,6 +81,8 @@ var (
 	_ store.Records = (*Store)(nil)
 	_ store.Catalog = (*Store)(nil)
 	_ store.Events  = (*Store)(nil)
+
+	_ store.Inspector = (*Store)(nil)
 )
 
 // InUseError says that another process has the database open.
@@ -256,7 +258,8 @@ func away(err error) error {
 		return nil
 	}
 	var bad *store.BadWrite
-	if errors.As(err, &bad) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, errCondition) || errors.Is(err, store.ErrNotFound) {
+	var known *store.EventKnown
+	if errors.As(err, &bad) || errors.As(err, &known) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, errCondition) || errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)

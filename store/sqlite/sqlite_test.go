@@ -25,7 +25,7 @@ func openStore(t testing.TB, path string) *sqlite.Store {
 // harness hands a store over to the suite of all drivers.
 func harness(s *sqlite.Store, path string) storetest.Harness {
 	return storetest.Harness{
-		Store: s, Records: s, Catalog: s, Events: s, Outbox: s.Outbox(),
+		Store: s, Records: s, Catalog: s, Events: s, Outbox: s.Outbox(), Inspector: s,
 		Traits: storetest.Traits{Durable: true},
 		Reopen: func(t *testing.T) storetest.Harness {
 			if err := s.Close(); err != nil {

@@ -46,6 +46,7 @@ const (
 	stmtAuditInsert
 	stmtDefinitionOfDigest
 	stmtDefinitionInsert
+	stmtEventOfID
 	stmtEventInsert
 	stmtEventExpire
 	statements // how many there are
@@ -86,7 +87,8 @@ var statementText = [statements]string{
 		status, waits_for, waits_step, ended_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
 	stmtRunUpdate: `update run set status = ?, waits_for = ?, waits_step = ?, ended_at = ? where tenant = ? and id = ?`,
 	stmtRunName:   `select name, version from run where tenant = ? and id = ?`,
-	stmtKeyHolder: `select id, version, status, input_digest from run where tenant = ? and name = ? and key = ?`,
+	stmtKeyHolder: `select id, version, status, input_digest, (select last from log where log.tenant = run.tenant and log.run = run.id
+		order by seq desc limit 1) from run where tenant = ? and name = ? and key = ?`,
 
 	stmtTaskPut: `insert into task (` + taskColumns + `) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		on conflict do update set step = excluded.step, direction = excluded.direction, attempt = excluded.attempt, seq = excluded.seq,
@@ -150,6 +152,7 @@ var statementText = [statements]string{
 	stmtDefinitionInsert: `insert into definition (tenant, name, version, digest, description, source, published_at, published_by)
 		select ?, ?, 1 + (select coalesce(max(version), 0) from definition where tenant = ? and name = ?), ?, ?, ?, ?, ?`,
 
+	stmtEventOfID:   `select id, name, key, data, sent_at from sent_event where tenant = ? and id = ?`,
 	stmtEventInsert: `insert into sent_event (tenant, name, key, id, data, sent_at, keep_until) values (?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
 	stmtEventExpire: `delete from sent_event where (tenant, name, key, id) in (
 		select e.tenant, e.name, e.key, e.id from sent_event e where e.keep_until <= ?

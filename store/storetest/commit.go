@@ -241,6 +241,17 @@ func loadTests() []suiteTest {
 				s.Errorf("loaded %+v, want the snapshot, no rows and head %x", got, l.head)
 			}
 		}},
+		{"a snapshot that is ahead of its log is left out", func(s *subject) { // W5
+			l := s.started()
+			w := l.next(2)
+			w.Snapshot = &store.Snapshot{Seq: w.Last + 1, Format: 1, Body: []byte("ahead")}
+			l.do(w)
+			loaded, err := s.h.Store.Load(s.ctx, l.Key)
+			s.must(err)
+			if got := loaded[0]; len(got.Rows) != 2 || got.Snapshot != nil || !bytes.Equal(got.Head, l.head) {
+				s.Errorf("loaded %+v, want both rows and no snapshot", got)
+			}
+		}},
 		{"an older snapshot never replaces a newer one", func(s *subject) {
 			l := s.started()
 			w := l.next(4)
@@ -284,6 +295,9 @@ func loadChained(s *subject) {
 		events, err := ringi.DecodeEvents(row.First, row.Body)
 		s.must(err)
 		next += int64(len(events))
+		if row.Last != next-1 || row.Commit == (store.CommitID{}) {
+			s.Errorf("row %d says it ends at %d and has commit id %x, want %d and one", row.First, row.Last, row.Commit, next-1)
+		}
 	}
 	if !bytes.Equal(head, l.head) || next != l.seq+1 {
 		s.Errorf("chain ends at %d with %x, want %d with %x", next-1, head, l.seq, l.head)

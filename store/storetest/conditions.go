@@ -17,7 +17,7 @@ func startKeyTests() []suiteTest {
 			holder.do(holder.start("o-1"))
 			w := other.start("o-1")
 			lost := s.lose(w)
-			s.wantHolder(lost, ringi.Holder{Run: holder.Key.Run, Version: 3, Status: ringi.Running, InputDigest: "input-o-1"})
+			s.wantHolder(lost, ringi.Holder{Run: holder.Key.Run, Seq: 1, Version: 3, Status: ringi.Running, InputDigest: "input-o-1"})
 			if got := s.count(other.Key); got != (rows{}) {
 				s.Errorf("the loser left %+v", got)
 			}
@@ -28,7 +28,7 @@ func startKeyTests() []suiteTest {
 			w := holder.next(1)
 			w.Run = &ringi.RunRow{Status: ringi.Completed, EndedAt: at(4)}
 			holder.do(w)
-			s.wantHolder(s.lose(other.start("o-1")), ringi.Holder{Run: holder.Key.Run, Version: 3, Status: ringi.Completed, InputDigest: "input-o-1"})
+			s.wantHolder(s.lose(other.start("o-1")), ringi.Holder{Run: holder.Key.Run, Seq: 2, Version: 3, Status: ringi.Completed, InputDigest: "input-o-1"})
 		}},
 		{"two starts of one batch see each other", func(s *subject) {
 			first, second := s.run(), s.run()
@@ -36,7 +36,7 @@ func startKeyTests() []suiteTest {
 			if lost.Index != 1 {
 				s.Errorf("write %d lost, want 1", lost.Index)
 			}
-			s.wantHolder(lost, ringi.Holder{Run: first.Key.Run, Version: 3, Status: ringi.Running, InputDigest: "input-o-1"})
+			s.wantHolder(lost, ringi.Holder{Run: first.Key.Run, Seq: 1, Version: 3, Status: ringi.Running, InputDigest: "input-o-1"})
 		}},
 		{"a key of a write that lost is free", func(s *subject) {
 			l := s.started()

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/ringiflow/ringi"
@@ -76,27 +77,38 @@ func (s *subject) expire(now float64, limit int) int {
 func eventTests() []suiteTest {
 	pair := func(l *line, id string) string { return fmt.Sprintf("%s wait %s", l.Key.Run, id) }
 	return []suiteTest{
-		{"an event is stored once per id, name and key", func(s *subject) {
+		{"an event is stored once per id", func(s *subject) { // S-16
 			s.send("e1", 1, 100)
-			again := event("e1", 9)
-			again.Data = json.RawMessage(`{"amount":99}`)
-			created, err := s.h.Events.Send(s.ctx, tenant, again, at(100))
+			created, err := s.h.Events.Send(s.ctx, tenant, event("e1", 9), at(100))
 			s.must(err)
 			if created {
 				s.Error("a repeated id made another event")
-			}
-			other := event("e1", 9)
-			other.Key = "o-2"
-			created, err = s.h.Events.Send(s.ctx, tenant, other, at(100))
-			s.must(err)
-			if !created {
-				s.Error("the id of another key was taken for a repeat")
 			}
 			l := s.wait(2, nil)
 			list, err := s.h.Events.Pairs(s.ctx, store.PairQuery{Tenant: tenant, Name: "paid", Key: "o-1", Limit: 9})
 			s.must(err)
 			if len(list) != 1 || list[0].Key != l.Key || string(list[0].Event.Data) != `{"amount":12}` || !list[0].Event.SentAt.Equal(at(1)) {
 				s.Errorf("pairs %+v, want the event that was stored first", list)
+			}
+		}},
+		{"an id that is known with another name, key or data is refused with what is stored", func(s *subject) { // S-16
+			s.send("e1", 1, 100)
+			for what, change := range map[string]func(*ringi.SentEvent){
+				"name": func(e *ringi.SentEvent) { e.Name = "shipped" },
+				"key":  func(e *ringi.SentEvent) { e.Key = "o-2" },
+				"data": func(e *ringi.SentEvent) { e.Data = json.RawMessage(`{"amount":99}`) },
+				"none": func(e *ringi.SentEvent) { e.Data = nil },
+			} {
+				e := event("e1", 9)
+				change(&e)
+				created, err := s.h.Events.Send(s.ctx, tenant, e, at(100))
+				var known *store.EventKnown
+				if created || !errors.As(err, &known) || fmt.Sprint(known.Event) != fmt.Sprint(event("e1", 1)) {
+					s.Errorf("another %s: created %v, %v, want *EventKnown with the event that is stored", what, created, err)
+				}
+			}
+			if created, err := s.h.Events.Send(s.ctx, 2, event("e1", 1), at(100)); err != nil || !created {
+				s.Errorf("the id in another tenant: created %v, %v, want true", created, err)
 			}
 		}},
 		{"sent before, at and after the opening of its wait it is found", func(s *subject) {

@@ -24,6 +24,8 @@ type Harness struct {
 	Catalog store.Catalog
 	Events  store.Events
 	Outbox  outbox.Source
+	// Inspector is what replay reads.
+	Inspector store.Inspector
 	// Reopen closes the store and opens what it kept as a process that starts
 	// anew would. It is called only when Traits.Durable is set.
 	Reopen func(t *testing.T) Harness
@@ -56,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"catalog", catalogTests()},
 		{"records", recordTests()},
 		{"list", listTests()},
+		{"inspect", inspectTests()},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
