@@ -18,13 +18,17 @@ const (
 	// enough that nothing is forgotten, seldom enough to cost nothing.
 	farCheck = 24 * time.Hour
 	// heldCheck is the same for tasks of a paused run, whose times are moved
-	// when it goes on.
+	// when it goes on, and for those that were handed out before.
 	heldCheck = 30 * time.Second
 	// lapsesInARow is how many hand-overs in a row may lapse before the task
 	// waits between them: somebody takes it and does not live to say so.
 	lapsesInARow = 5
 	// longestLapsePause bounds that wait.
 	longestLapsePause = time.Minute
+	// expireAgain is when a row is looked at again that the rules were told of:
+	// by then they have decided, or could not. Until then it makes room for the
+	// rows behind it.
+	expireAgain = 5 * time.Second
 )
 
 // leases sweeps over the task rows whose check time has come: it gives back
@@ -59,14 +63,13 @@ func (l *leases) Round(ctx context.Context) (worked bool, err error) {
 	for _, t := range due {
 		l.look(&s, t, now)
 	}
-	if len(s.Lapses)+len(s.Checks) > 0 {
+	if len(due) > 0 {
 		if err := l.reach.note(ctx, l.Store.Settle(ctx, s)); err != nil {
 			return false, err
 		}
 		l.announce(due, s.Lapses)
 	}
-	// Without a settlement the next page would be this one again.
-	return len(due) == leasePage && len(s.Lapses)+len(s.Checks) > 0, nil
+	return len(due) == leasePage, nil
 }
 
 // announce wakes the polls for what was given back.
@@ -83,8 +86,13 @@ func (l *leases) announce(due []store.DueTask, lapses []store.Lapse) {
 	l.observe.lapsed(len(lapses))
 }
 
-// look decides what is to be done about one row.
+// look decides what is to be done about one row. Each row that it looked at is
+// given back or looked at later, so that none keeps its place in the page.
 func (l *leases) look(s *store.Settlement, t store.DueTask, now time.Time) {
+	if l.sick.err(t.Key, now) != nil {
+		s.Checks = append(s.Checks, checkOf(t, now.Add(quarantineFor)))
+		return
+	}
 	if !t.Leased {
 		l.lookReady(s, t, now)
 		return
@@ -95,9 +103,7 @@ func (l *leases) look(s *store.Settlement, t store.DueTask, now time.Time) {
 	}
 	if wait := max(t.LeaseEnd.Sub(now), l.reach.short(length)); wait > 0 {
 		// Also a task of a paused run: its worker goes on.
-		s.Checks = append(s.Checks, store.Check{
-			Key: t.Key, Lane: t.Row.Lane, Token: t.Token, At: now.Add(wait), LeaseEnd: t.LeaseEnd,
-		})
+		s.Checks = append(s.Checks, checkOf(t, now.Add(wait)))
 		return
 	}
 	if !t.Confirmed && t.Row.Begun == 0 && !t.Row.Awaited {
@@ -106,17 +112,22 @@ func (l *leases) look(s *store.Settlement, t store.DueTask, now time.Time) {
 		})
 		return
 	}
-	l.expire(t, whyLeased(t))
+	l.expire(s, t, whyLeased(t), now)
+}
+
+// checkOf moves the look at a row, unless its lease changed since.
+func checkOf(t store.DueTask, at time.Time) store.Check {
+	return store.Check{Key: t.Key, Lane: t.Row.Lane, Token: t.Token, At: at, LeaseEnd: t.LeaseEnd}
 }
 
 // lookReady is for a row that nobody holds: it may have waited too long for a
 // worker, but only counts as such when workers could have asked this node.
 func (l *leases) lookReady(s *store.Settlement, t store.DueTask, now time.Time) {
-	check := store.Check{Key: t.Key, Lane: t.Row.Lane, Token: t.Token, At: now.Add(farCheck)}
+	check := checkOf(t, now.Add(farCheck))
 	wait := max(t.Row.GiveUpAt.Sub(now), l.reach.short(handover))
 	switch {
 	case t.Row.Awaited: // its lease was given back before the run began to wait for it
-		l.expire(t, ringi.ExpiryQueue)
+		l.expire(s, t, ringi.ExpiryQueue, now)
 		return
 	case t.Row.Held:
 		check.At = now.Add(heldCheck)
@@ -124,11 +135,16 @@ func (l *leases) lookReady(s *store.Settlement, t store.DueTask, now time.Time) 
 	case wait > 0:
 		check.At = now.Add(wait)
 	case !t.Row.TotalAt.IsZero() && !t.Row.GiveUpAt.Before(t.Row.TotalAt):
-		l.expire(t, ringi.ExpiryTotal)
+		l.expire(s, t, ringi.ExpiryTotal, now)
 		return
 	default:
-		l.expire(t, ringi.ExpiryQueue)
+		l.expire(s, t, ringi.ExpiryQueue, now)
 		return
+	}
+	if soon := now.Add(heldCheck); t.Token != t.Row.Token(0) && check.At.After(soon) {
+		// Its worker may take it up again, or the run begin to wait for it,
+		// before this look is moved: the token stays the same.
+		check.At = soon
 	}
 	s.Checks = append(s.Checks, check)
 }
@@ -150,9 +166,11 @@ func lapsePause(lapsed int) time.Duration {
 	return min(time.Second<<min(lapsed-lapsesInARow, 10), longestLapsePause)
 }
 
-// expire tells the rules. Token and lease end are conditions of the write, so
-// that a heartbeat or a hand-out that comes first wins.
-func (l *leases) expire(t store.DueTask, why ringi.Expiry) {
+// expire tells the rules, and looks again in case they cannot decide. Token and
+// lease end are conditions of the write, so that a heartbeat or a hand-out that
+// comes first wins.
+func (l *leases) expire(s *store.Settlement, t store.DueTask, why ringi.Expiry, now time.Time) {
+	s.Checks = append(s.Checks, checkOf(t, now.Add(expireAgain)))
 	cmd := ringi.Command{
 		Tenant: t.Key.Tenant, Run: t.Key.Run, Actor: ringi.Engine(),
 		Do: ringi.ExpireLease{

@@ -47,7 +47,9 @@ func (t *timers) Round(ctx context.Context) (worked bool, err error) {
 		return false, err
 	}
 	for _, d := range due {
-		t.fire(d)
+		if t.sick.err(d.Key, now) == nil {
+			t.fire(d)
+		}
 	}
 	return len(due) == timerPage, nil
 }

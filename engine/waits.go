@@ -16,6 +16,9 @@ const (
 	waitScan = time.Second
 	// waitPage bounds one look. What is left over is delivered by the next.
 	waitPage = 1000
+	// mostStuck is by how many pairs a look is widened at most, for those that
+	// are looked at in vain because their run is quarantined.
+	mostStuck = 20_000
 	// expireScan is how often events are removed that nobody can take any more.
 	expireScan = 10 * time.Second
 	// expirePage bounds one removal.
@@ -37,6 +40,7 @@ type waits struct {
 
 	mu       sync.Mutex
 	open     []store.PairQuery // names and keys of waits that just opened
+	stuck    int               // pairs of quarantined runs that the last sweep found
 	sweepAt  time.Time
 	expireAt time.Time
 }
@@ -62,7 +66,8 @@ func (w *waits) Round(ctx context.Context) (worked bool, err error) {
 	w.open = nil
 	w.mu.Unlock()
 	for _, q := range open {
-		if err := w.match(ctx, q); err != nil {
+		q.Limit = waitPage
+		if _, err := w.match(ctx, q); err != nil {
 			return false, err
 		}
 	}
@@ -70,28 +75,34 @@ func (w *waits) Round(ctx context.Context) (worked bool, err error) {
 	if w.sweepAt.After(now) && w.sweepAt.Sub(now) <= waitScan {
 		return len(open) > 0, nil
 	}
-	if err := w.match(ctx, store.PairQuery{}); err != nil {
+	// The pairs of quarantined runs come first for as long as they stand.
+	if w.stuck, err = w.match(ctx, store.PairQuery{Limit: waitPage + min(w.stuck, mostStuck)}); err != nil {
 		return false, err
 	}
 	w.sweepAt = now.Add(waitScan)
 	return len(open) > 0, w.expire(ctx, now)
 }
 
-// match delivers what belongs together, of one name and key or of all.
-func (w *waits) match(ctx context.Context, q store.PairQuery) error {
-	q.Limit = waitPage
+// match delivers what belongs together, of one name and key or of all, and
+// counts the pairs that wait for a quarantined run.
+func (w *waits) match(ctx context.Context, q store.PairQuery) (stuck int, err error) {
 	pairs, err := w.Events.Pairs(ctx, q)
 	if w.reach.note(ctx, err) != nil {
-		return err
+		return 0, err
 	}
+	now := w.clock.now()
 	for _, p := range pairs {
+		if w.sick.err(p.Key, now) != nil {
+			stuck++
+			continue
+		}
 		cmd := ringi.Command{
 			Tenant: p.Key.Tenant, Run: p.Key.Run, Actor: ringi.Engine(),
 			Do: ringi.DeliverEvent{Step: p.Step, Event: p.Event},
 		}
 		w.errands.send(w.parts, fmt.Sprintf("%d/%s/%s/%s", p.Key.Tenant, p.Key.Run, p.Step, p.Event.ID), cmd, nil)
 	}
-	return nil
+	return stuck, nil
 }
 
 func (w *waits) expire(ctx context.Context, now time.Time) error {
@@ -138,6 +149,6 @@ func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) 
 		res.Answer.Outcome = ringi.Repeated
 	}
 	// If this fails the sweep finds the pair.
-	_ = w.match(ctx, store.PairQuery{Tenant: cmd.Tenant, Name: a.Name, Key: a.Key})
+	_, _ = w.match(ctx, store.PairQuery{Tenant: cmd.Tenant, Name: a.Name, Key: a.Key, Limit: waitPage})
 	return res
 }
