@@ -10,10 +10,12 @@ import (
 
 const (
 	// DefaultListed is how many messages a call of a Desk sees or changes unless
-	// told otherwise, and MostListed the most: a transaction of more would hold up
-	// writers. Who wants all calls again until fewer come.
+	// told otherwise. Who wants all calls again until fewer come.
 	DefaultListed = 100
-	MostListed    = 1000
+
+	// MostListed is the most that a call takes: a transaction of more would hold
+	// up writers.
+	MostListed = 1000
 
 	// ResendWithin is how long after its delivery a message is sent again without
 	// asking twice. It is how long package inbox remembers: a consumer that has

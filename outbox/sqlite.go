@@ -157,6 +157,9 @@ func (s *SQLite) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 				return fmt.Errorf("message %s: %w", m.ID, err)
 			}
 			applied += n
+			if m.Outcome == MarkDead {
+				crash(CrashDeadLetter)
+			}
 		}
 		return nil
 	})
@@ -199,6 +202,7 @@ func (s *SQLite) Prune(ctx context.Context, before time.Time, limit int) (int, e
 		if err != nil {
 			return err
 		}
+		crash(CrashPruning)
 		n, err = res.RowsAffected()
 		return err
 	})
