@@ -139,13 +139,11 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 			at = t
 		}
 	}
+	held := map[string]bool{}
 	for _, t := range db.leases() {
-		switch {
-		case t.Leased:
+		if t.Leased {
+			held[fmt.Sprint(t.Key.Run, "/", t.Row.Lane)] = true
 			look(t.LeaseEnd)
-		case !t.Row.Held || t.Row.Awaited:
-			look(t.Row.ReadyAt)
-			look(t.Row.GiveUpAt)
 		}
 	}
 	for _, sh := range db.w.watch.all() {
@@ -154,8 +152,9 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 			look(t.FireAt)
 		}
 		for _, t := range rows.Tasks {
-			if t.GiveUpAt.IsZero() && !t.Held && !sh.out(t) {
+			if !held[fmt.Sprint(sh.key.Run, "/", t.Lane)] && (!t.Held || t.Awaited) {
 				look(t.ReadyAt)
+				look(t.GiveUpAt)
 			}
 		}
 	}

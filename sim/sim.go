@@ -210,8 +210,11 @@ func (o options) command() string {
 	fmt.Fprintf(&b, "ringi sim --seed %d", o.Seed)
 	if o.Faults != nil {
 		names := joined(o.Faults)
-		if names == "" {
+		switch len(o.Faults) {
+		case 0:
 			names = "none"
+		case len(Faults()):
+			names = "every"
 		}
 		fmt.Fprintf(&b, " --faults %s", names)
 	}

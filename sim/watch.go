@@ -61,11 +61,6 @@ func (x *watch) of(tenant ringi.Tenant, run ringi.RunID) *shadow {
 // call names a call of a run.
 func call(step string, d ringi.Direction) string { return step + "/" + string(d) }
 
-// out reports whether a task of the run was ever handed out.
-func (sh *shadow) out(t ringi.TaskRow) bool {
-	return ringi.TokenSeq(sh.tokens[call(t.Step, t.Direction)]) == t.Seq
-}
-
 // wrote looks at a run after a write was applied to it.
 func (x *watch) wrote(w *store.Write, leases []store.DueTask) {
 	ctx := context.Background()
