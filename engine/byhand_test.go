@@ -103,3 +103,44 @@ func TestALeaseIsNotLostRightAfterARestoreThatNobodyNoticed(t *testing.T) { // W
 		t.Errorf("the attempt was given up %d times after a whole lease, want once", n)
 	}
 }
+
+// A node that was away finds a wait's time-out due, and beside it an event
+// that another node stored meanwhile.
+func TestAnEventThatWasStoredInTimeBeatsTheTimer(t *testing.T) { // W17, TC-04, TC-52
+	for _, c := range []struct {
+		sent time.Duration // after the wait was opened, of an hour
+		want ringi.Status
+	}{
+		{50 * time.Minute, ringi.Completed},
+		{time.Hour, ringi.Completed}, // the very instant still counts
+		{time.Hour + time.Second, ringi.Failed},
+	} {
+		h := newHand(t)
+		source := `
+ringi: v1
+name: n
+steps:
+  - { id: w, wait: { event: paid, key: k, timeout: { after: 1h, then: fail } } }
+`
+		if _, err := h.eng.Publish(t.Context(), ringi.Publication{Source: []byte(source), Actor: operator}); err != nil {
+			t.Fatal(err)
+		}
+		var started ringi.Result
+		h.eng.Submit(t.Context(), ringi.Command{Actor: operator, Do: ringi.Start{Definition: "n"}}, func(r ringi.Result) { started = r })
+		h.rounds()
+		h.now = h.now.Add(c.sent)
+		e := ringi.SentEvent{ID: "1", Name: "paid", Key: "k", SentAt: h.now}
+		if _, err := h.mem.Send(t.Context(), 1, e, h.now.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		h.now = h.now.Add(time.Hour)
+		h.rounds("pulse")
+		h.rounds("timers")
+		h.rounds("waits")
+		h.rounds()
+		v, err := h.eng.Run(t.Context(), 0, started.Run)
+		if err != nil || v.Status != c.want {
+			t.Errorf("sent after %s: the run is %s (%+v), %v, want %s", c.sent, v.Status, v.Cause, err, c.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ const (
 	// timerClaim is how long other nodes leave a claimed timer alone, and how
 	// late it fires when the node that claimed it dies: a few scans.
 	timerClaim = time.Second
+	// timerLoad is how many runs are read at a time to see what their timers
+	// are for: a run may hold some megabytes.
+	timerLoad = 50
 )
 
 // timers claims the rows that are due and tells the rules. The rules drop a
@@ -46,12 +50,15 @@ func (t *timers) Round(ctx context.Context) (worked bool, err error) {
 	if t.reach.note(ctx, err) != nil {
 		return false, err
 	}
-	for _, d := range due {
-		if t.sick.err(d.Key, now) == nil {
-			t.fire(d)
-		}
+	full := len(due) == timerPage
+	due = slices.DeleteFunc(due, func(d store.DueTimer) bool { return t.sick.err(d.Key, now) != nil })
+	if due, err = t.notServed(ctx, due); err != nil {
+		return false, err
 	}
-	return len(due) == timerPage, nil
+	for _, d := range due {
+		t.fire(d)
+	}
+	return full, nil
 }
 
 func (t *timers) settle(ctx context.Context) error {
@@ -64,6 +71,84 @@ func (t *timers) settle(ctx context.Context) error {
 	}
 	// If this fails they are due again, and dropped again.
 	return t.reach.note(ctx, t.Store.Settle(ctx, store.Settlement{Drops: drops}))
+}
+
+// notServed leaves out the time-outs of waits whose event was sent in time and
+// stands in the store, and delivers it: instants decide, not firings, and this
+// node may have been away while another one took the event. The row of such a
+// timer goes with its wait; until then it is due again.
+func (t *timers) notServed(ctx context.Context, due []store.DueTimer) ([]store.DueTimer, error) {
+	waits, err := t.eventWaits(ctx, due)
+	if err != nil || len(waits) == 0 {
+		return due, err
+	}
+	asked := map[store.PairQuery][]store.Pair{}
+	var fire []store.DueTimer
+	for _, d := range due {
+		w, ok := waits[timerName{d.Key, d.ID, d.Generation}]
+		if !ok {
+			fire = append(fire, d)
+			continue
+		}
+		q := store.PairQuery{Tenant: d.Key.Tenant, Name: w.Wait.Event, Key: w.Wait.Key, Limit: waitPage + mostStuck}
+		pairs, ok := asked[q]
+		if !ok {
+			pairs, err = t.Events.Pairs(ctx, q)
+			if t.reach.note(ctx, err) != nil {
+				return nil, err
+			}
+			asked[q] = pairs
+		}
+		i := slices.IndexFunc(pairs, func(p store.Pair) bool { return p.Key == d.Key && p.Step == w.ID })
+		switch {
+		case i >= 0 && !pairs[i].Event.SentAt.After(d.FireAt):
+			t.waits.deliver(pairs[i])
+		case i < 0 && len(pairs) == q.Limit: // nobody knows before some of these are delivered
+		default:
+			fire = append(fire, d)
+		}
+	}
+	return fire, nil
+}
+
+// A timerName tells a timer from all others that there ever were.
+type timerName struct {
+	key        store.Key
+	id         string
+	generation int
+}
+
+// eventWaits reads which of the timers are the time-outs of open waits for an
+// event. What cannot be read is for the committer to say.
+func (t *timers) eventWaits(ctx context.Context, due []store.DueTimer) (map[timerName]*ringi.Step, error) {
+	var keys []store.Key
+	seen := map[store.Key]bool{}
+	for _, d := range due {
+		if !seen[d.Key] {
+			seen[d.Key] = true
+			keys = append(keys, d.Key)
+		}
+	}
+	waits := map[timerName]*ringi.Step{}
+	for some := range slices.Chunk(keys, timerLoad) {
+		loaded, err := t.Store.Load(ctx, some...)
+		if t.reach.note(ctx, err) != nil {
+			return nil, err
+		}
+		for _, l := range loaded {
+			s, err := fold(l, l.Key)
+			if err != nil {
+				continue
+			}
+			for _, tm := range s.state.Timers {
+				i := slices.IndexFunc(s.state.Steps, func(st *ringi.Step) bool { return st.ID == tm.Step })
+				if i >= 0 && s.state.Steps[i].Wait != nil && s.state.Steps[i].Wait.Event != "" {
+					waits[timerName{l.Key, tm.ID, tm.Generation}] = s.state.Steps[i]
+				}
+			}
+		}
+	}
+	return waits, nil
 }
 
 func (t *timers) fire(d store.DueTimer) {

@@ -96,13 +96,18 @@ func (w *waits) match(ctx context.Context, q store.PairQuery) (stuck int, err er
 			stuck++
 			continue
 		}
-		cmd := ringi.Command{
-			Tenant: p.Key.Tenant, Run: p.Key.Run, Actor: ringi.Engine(),
-			Do: ringi.DeliverEvent{Step: p.Step, Event: p.Event},
-		}
-		w.errands.send(w.parts, fmt.Sprintf("%d/%s/%s/%s", p.Key.Tenant, p.Key.Run, p.Step, p.Event.ID), cmd, nil)
+		w.deliver(p)
 	}
 	return stuck, nil
+}
+
+// deliver tells the rules.
+func (w *waits) deliver(p store.Pair) {
+	cmd := ringi.Command{
+		Tenant: p.Key.Tenant, Run: p.Key.Run, Actor: ringi.Engine(),
+		Do: ringi.DeliverEvent{Step: p.Step, Event: p.Event},
+	}
+	w.errands.send(w.parts, fmt.Sprintf("%d/%s/%s/%s", p.Key.Tenant, p.Key.Run, p.Step, p.Event.ID), cmd, nil)
 }
 
 func (w *waits) expire(ctx context.Context, now time.Time) error {
