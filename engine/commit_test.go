@@ -81,6 +81,45 @@ func TestSixteenClientsStartOneKeyAtOnce(t *testing.T) { // TC-26
 	})
 }
 
+func TestAStartMayBeRepeatedAfterANewVersionWasPublished(t *testing.T) { // TC-26, W2
+	const old, next = `
+name: order
+start: { key: "${ input.a }" }
+steps:
+  - { id: a, activity: work.a, effect: pure }
+`, `
+name: order
+start: { key: "${ input.a }" }
+input: { type: object, required: [a, b], properties: { a: {}, b: {} } }
+steps:
+  - { id: a, activity: work.a, effect: pure }
+`
+	for name, key := range map[string]string{"a key that was given": "k", "a key of the input": ""} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.publish(old)
+				run := w.begin("order", key, `{"a":"k"}`)
+				w.publish(next)
+				again := func(actor ringi.Actor, input string) ringi.Result {
+					return w.do(actor, "", ringi.Start{Definition: "order", Key: key, Input: json.RawMessage(input)})
+				}
+				for _, actor := range []ringi.Actor{operator, alice} {
+					r := again(actor, ` {"a": "k"}`)
+					if r.Err != nil || r.Run != run || r.Created || r.Version != 1 || r.Seq != w.view(run).Seq || r.Answer.Outcome != ringi.Repeated {
+						t.Errorf("same key, same input: %+v, want a repeat of run %s", r, run)
+					}
+				}
+				if r := again(operator, `{"a":"k","c":1}`); ringi.ErrorCode(r.Err) != ringi.CodeStartKeyConflict {
+					t.Errorf("same key, other input: %+v, want a conflict", r)
+				}
+				if r := w.do(operator, "", ringi.Start{Definition: "order", Key: "other", Input: json.RawMessage(`{"a":"k"}`)}); ringi.ErrorCode(r.Err) != ringi.CodeInvalid {
+					t.Errorf("a key that nobody holds: %+v, want invalid", r)
+				}
+			})
+		})
+	}
+}
+
 func TestTwoNodesStartOneKeyAtOnce(t *testing.T) { // TC-26, TC-34
 	bubble(t, func(t *testing.T, w *world) {
 		other := &world{t: t, mem: w.mem, tap: &tap{Store: w.mem}, conf: w.conf}

@@ -199,8 +199,10 @@ func checkStart(c *doorCheck, a ringi.Start) {
 	}
 }
 
-// admitStart finds the definition, fills in version and key, checks the input,
-// and draws the id of the run.
+// admitStart finds the definition, fills in version and key, and checks the
+// input. A start that is repeated after a new version was published may not fit
+// that one any more: only when the input does not fit is the holder of its key
+// looked up, so that a start costs no more than its commit.
 func (d *door) admitStart(ctx context.Context, cmd *ringi.Command, a ringi.Start) (*workflow.Definition, error) {
 	if len(a.Input) == 0 {
 		a.Input = json.RawMessage("null")
@@ -210,15 +212,12 @@ func (d *door) admitStart(ctx context.Context, cmd *ringi.Command, a ringi.Start
 		return nil, err
 	}
 	a.Version = version
-	if err := def.Input.Check(a.Input); err != nil {
-		return nil, &ringi.Error{
-			Code: ringi.CodeInvalid, Message: fmt.Sprintf("the input does not fit %s: %v", def.Name, err),
-			Hint: "mend the input", Err: err,
-		}
-	}
-	if a.Key, err = ringi.StartKey(def, a, d.ev); err != nil {
+	misfit := def.Input.Check(a.Input)
+	key, err := ringi.StartKey(def, a, d.ev)
+	if err != nil && misfit == nil {
 		return nil, err
 	}
+	a.Key = key
 	var c doorCheck
 	c.name("start key", a.Key)
 	if strings.HasPrefix(a.Key, repairKeys) {
@@ -227,8 +226,49 @@ func (d *door) admitStart(ctx context.Context, cmd *ringi.Command, a ringi.Start
 	if c.err != nil {
 		return nil, c.err
 	}
+	if misfit != nil {
+		if cmd.Lost, err = d.holder(ctx, cmd.Tenant, a.Definition, a.Key); err != nil {
+			return nil, err
+		}
+		if cmd.Lost == nil {
+			return nil, &ringi.Error{
+				Code: ringi.CodeInvalid, Message: fmt.Sprintf("the input does not fit %s: %v", def.Name, misfit),
+				Hint: "mend the input", Err: misfit,
+			}
+		}
+	}
 	cmd.Do = a
 	return def, nil
+}
+
+// holder finds the run that holds a start key, as a start that lost its race
+// for the key is told of it; nil when nobody does. The rules say what the
+// start is then: a repeat, or a conflict.
+func (d *door) holder(ctx context.Context, tenant ringi.Tenant, definition, key string) (*ringi.Lost, error) {
+	if key == "" {
+		return nil, nil
+	}
+	list, _, err := d.Records.Runs(ctx, ringi.RunQuery{Tenant: tenant, Definition: definition, Key: key, Limit: 1})
+	if d.reach.note(ctx, err) != nil {
+		return nil, storeFault(err)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	loaded, err := d.Store.Load(ctx, list[0].Key)
+	if d.reach.note(ctx, err) != nil {
+		return nil, storeFault(err)
+	}
+	by := ringi.Holder{
+		Run: list[0].Key.Run, Version: list[0].Version, Status: list[0].Status, InputDigest: list[0].InputDigest,
+	}
+	if s := loaded[0].Snapshot; s != nil {
+		by.Seq = s.Seq
+	}
+	if n := len(loaded[0].Rows); n > 0 {
+		by.Seq = loaded[0].Rows[n-1].Last
+	}
+	return &ringi.Lost{Holder: &by}, nil
 }
 
 func checkAction(c *doorCheck, cmd *ringi.Command) {
