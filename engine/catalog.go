@@ -24,42 +24,8 @@ const (
 	latestFor = time.Second
 )
 
-// Quotas bound what a definition may hold. They keep one process from using up
-// the system, and an operator may raise them.
-type Quotas struct {
-	Steps int // of the whole tree; 0 is 20
-	Depth int // blocks in each other; 0 is 16
-	Width int // branches side by side; 0 is 16
-}
-
-func (q Quotas) orDefault() Quotas {
-	def := func(n *int, d int) {
-		if *n <= 0 {
-			*n = d
-		}
-	}
-	def(&q.Steps, DefaultSteps)
-	def(&q.Depth, DefaultDepth)
-	def(&q.Width, DefaultWidth)
-	return q
-}
-
-// check names the quota that a definition is above, or returns nil.
-func (q Quotas) check(s workflow.Size) error {
-	for _, x := range []struct {
-		what      string
-		have, max int
-	}{{"steps", s.Steps, q.Steps}, {"levels of blocks", s.Depth, q.Depth}, {"branches side by side", s.Width, q.Width}} {
-		if x.have > x.max {
-			return &ringi.Error{
-				Code:    ringi.CodeLimit,
-				Message: fmt.Sprintf("the definition has %d %s, the quota is %d", x.have, x.what, x.max),
-				Hint:    "split the process, or ask an operator to raise the quota",
-			}
-		}
-	}
-	return nil
-}
+// Quotas bound what a definition may hold when it is published.
+type Quotas = workflow.Quotas
 
 // A catalog compiles definitions and keeps what it compiled: versions never
 // change. Safe for concurrent use.
@@ -90,19 +56,10 @@ type latestVersion struct {
 // Publish implements the waist's method.
 func (c *catalog) Publish(ctx context.Context, p ringi.Publication) (ringi.Published, error) {
 	p.Tenant = tenantOr(p.Tenant)
-	if len(p.Source) > workflow.MaxSource {
-		return ringi.Published{}, &ringi.Error{
-			Code: ringi.CodeTooLarge, Message: fmt.Sprintf("the definition has %d bytes, the limit is %d", len(p.Source), workflow.MaxSource),
-			Hint: "split the process",
-		}
-	}
-	def, problems := workflow.Parse(p.File, p.Source)
+	def, problems := workflow.Check(p.File, p.Source, c.quotas)
 	out := ringi.Published{Problems: problemsOf(problems)}
 	if def == nil {
 		return out, nil
-	}
-	if err := c.quotas.check(def.Measure()); err != nil {
-		return ringi.Published{}, err
 	}
 	if err := c.touch(ctx); err != nil {
 		return ringi.Published{}, err

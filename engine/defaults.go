@@ -24,10 +24,3 @@ const (
 	// DefaultDrain is how long Close lets commits end.
 	DefaultDrain = defaultDrain
 )
-
-// The quotas of definitions unless an operator sets others.
-const (
-	DefaultSteps = 20 // a process that people can still read
-	DefaultDepth = 16 // blocks in each other
-	DefaultWidth = 16 // branches side by side
-)

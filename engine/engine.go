@@ -153,7 +153,7 @@ func New(c Config) (*Engine, error) {
 	p.clock = &clock{local: p.local}
 	p.reach = &reach{local: p.local, up: up}
 	p.catalog = &catalog{
-		parts: p, quotas: c.Quotas.orDefault(),
+		parts: p, quotas: c.Quotas,
 		compiled: map[versionKey]*workflow.Definition{}, latest: map[nameKey]latestVersion{},
 	}
 	p.dispatch = &dispatcher{parts: p, wake: make(chan struct{}, 1)}

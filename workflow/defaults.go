@@ -61,8 +61,8 @@ const (
 )
 
 // The bounds of the language. They hold for every definition and keep its
-// reading cheap; the quotas that an operator raises per tenant (steps 20,
-// depth 16, width 16) are far below them and are checked at publishing, see Measure.
+// reading cheap; the quotas that an operator may raise are far below them and are
+// checked at publishing, see Check.
 const (
 	// MaxSteps bounds the steps of a definition.
 	MaxSteps = 1000

@@ -33,7 +33,7 @@ func (p *parser) readDocument(text []byte) *node {
 	switch {
 	case len(text) > MaxSource:
 		p.report(position{1, 1}, ruleTooLarge,
-			fmt.Sprintf("the file has %d bytes, a definition at most %d", len(text), MaxSource),
+			fmt.Sprintf("the file has more than %d bytes, which is the most that a definition may have", MaxSource), // whoever read it stopped there
 			"move data out of the definition into the run's input, or split the process")
 		return nil
 	case marks(text) > maxMarks:

@@ -70,6 +70,7 @@ func (p *parser) parallel(s *Step, n *node, depth int) {
 		p.report(branches.keys[MaxWidth].position, ruleTooMany, fmt.Sprintf("parallel has at most %d branches", MaxWidth), "split it into several steps")
 		return
 	}
+	p.overWidth(branches)
 	for i, k := range branches.keys {
 		name := p.identifier(k, "the branch")
 		if strings.HasPrefix(name, "catch_") {

@@ -35,6 +35,7 @@ func (p *parser) block(n *node, owner *Step, branch string, depth int, mayBeEmpt
 	if len(n.items) == 0 && !mayBeEmpty {
 		p.report(n.position, ruleEmpty, "the list of steps is empty", "add a step, or remove the branch")
 	}
+	p.overDepth(n.position, depth)
 	if depth > MaxDepth {
 		p.report(n.position, ruleTooMany, fmt.Sprintf("blocks stand more than %d deep in each other", MaxDepth),
 			"flatten the process, or make a definition of its own of the inner part")
@@ -47,6 +48,7 @@ func (p *parser) block(n *node, owner *Step, branch string, depth int, mayBeEmpt
 			}
 			return b
 		}
+		p.overSteps(item.position)
 		if s := p.step(item, b, depth); s != nil {
 			s.In, s.Index, s.Line = b, len(b.Steps), p.original(item.position).line
 			b.Steps = append(b.Steps, s)

@@ -12,9 +12,13 @@ import (
 // that do not keep it from being published. file is only a name for messages.
 // Whatever src holds, Parse does not panic and stays within two seconds and
 // 256 MB.
-func Parse(file string, src []byte) (*Definition, []Problem) {
+func Parse(file string, src []byte) (*Definition, []Problem) { return parse(file, src, nil) }
+
+// parse is Parse, and holds the definition against quotas if there are some.
+func parse(file string, src []byte, quotas *Quotas) (*Definition, []Problem) {
 	p := &parser{
-		file: newSource(file, nil), definition: &Definition{steps: map[string]*Step{}},
+		quotas: quotas,
+		file:   newSource(file, nil), definition: &Definition{steps: map[string]*Step{}},
 		ids: map[string]*node{}, at: map[*Step]fields{}, slots: map[*Step][]slot{}, types: map[*node]*typ{},
 		counts: map[Severity]int{},
 	}
@@ -42,6 +46,7 @@ type parser struct {
 	problems   []Problem
 	counts     map[Severity]int // of problems, also of those that were not kept
 	failed     bool             // one of them is an error
+	quotas     *Quotas          // nil: none
 	nodes      int              // of the document
 	bytes      int              // of its texts
 	stopped    bool             // reading the document was given up

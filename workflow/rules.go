@@ -26,7 +26,7 @@ var examples embed.FS
 // Rules returns all rules in the order of their ids.
 func Rules() []Rule {
 	var out []Rule
-	for _, group := range [][]Rule{documentRules(), stepRules(), effectRules(), expressionRules(), peopleRules()} {
+	for _, group := range [][]Rule{documentRules(), quotaRules(), stepRules(), effectRules(), expressionRules(), peopleRules()} {
 		for _, r := range group {
 			out = append(out, r.complete())
 		}
@@ -99,6 +99,9 @@ const (
 	ruleOneOf        = "RG0029"
 	ruleInstant      = "RG0030"
 	ruleSchema       = "RG0031"
+	ruleQuotaSteps   = "RG0032"
+	ruleQuotaDepth   = "RG0033"
+	ruleQuotaWidth   = "RG0034"
 )
 
 // Rules about steps and their order.

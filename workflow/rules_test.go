@@ -28,7 +28,7 @@ func TestEachRuleHasAWrongAndARightExample(t *testing.T) { // W3
 			if pad { // the rule is about size, which nobody wants to read
 				wrong += strings.Repeat("# padding\n", workflow.MaxSource/10+1)
 			}
-			_, problems := workflow.Parse("wrong.yaml", []byte(wrong))
+			_, problems := workflow.Check("wrong.yaml", []byte(wrong), workflow.Quotas{})
 			got := ""
 			for _, p := range problems {
 				got += fmt.Sprintf("%d:%d %s %s\n", p.Line, p.Column, p.ID, p.Severity)
@@ -39,7 +39,7 @@ func TestEachRuleHasAWrongAndARightExample(t *testing.T) { // W3
 			if want := fmt.Sprintf("%s %s %s\n", place, r.ID, r.Severity); got != want {
 				t.Errorf("wrong.yaml: got %swant %s%v", got, want, problems)
 			}
-			if d, problems := workflow.Parse("right.yaml", []byte(r.Right)); d == nil || len(problems) > 0 {
+			if d, problems := workflow.Check("right.yaml", []byte(r.Right), workflow.Quotas{}); d == nil || len(problems) > 0 {
 				t.Errorf("right.yaml has problems: %v", problems)
 			}
 		})

@@ -28,7 +28,7 @@ func documentRules() []Rule {
 		{ID: ruleDuration, Title: "bad duration", Why: "A duration is a whole number with one unit: 500ms, 90s, 15m, 4h or 3d. A day is 24 hours."},
 		{ID: ruleWord, Title: "unknown word", Why: "Only a few words are allowed here."},
 		{ID: ruleRange, Title: "number or duration out of range", Why: "The value is outside of what makes sense here."},
-		{ID: ruleTooMany, Title: "too many", Why: "Steps, depth, branches, labels and expressions of a definition are bounded. What an operator allows per tenant can be less."},
+		{ID: ruleTooMany, Title: "too many", Why: "Steps, depth, branches, labels and expressions of a definition are bounded for every server."},
 		{ID: ruleEmpty, Title: "nothing in it", Why: "An empty list or mapping here does nothing; it is most often an unfinished thought."},
 		{ID: ruleConstant, Title: "expression where the text is fixed", Why: "What the engine, people and other programs must know when the definition is published cannot depend on a run."},
 		{ID: ruleOneOf, Title: "only one of these", Why: "These keys exclude each other."},

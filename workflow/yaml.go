@@ -95,7 +95,7 @@ func (p *parser) yamlProblem(err error, unclosed int) {
 		return
 	}
 	if strings.HasPrefix(what, "exceeded max depth") {
-		p.report(position{1, 1}, ruleTooDeep, fmt.Sprintf("lists and mappings stand more than %d deep in each other", MaxNesting),
+		p.report(p.tooDeep(), ruleTooDeep, fmt.Sprintf("lists and mappings stand more than %d deep in each other", MaxNesting),
 			"flatten the document; a long branch can be a definition of its own")
 		return
 	}
@@ -105,6 +105,40 @@ func (p *parser) yamlProblem(err error, unclosed int) {
 		at = p.src.position(unclosed)
 	}
 	p.report(at, ruleSyntax, message, suggestion)
+}
+
+// tooDeep is the place at which the text is nested deeper than it may be, for a
+// file that the YAML parser gave up without saying where. Brackets inside quotes
+// are rare enough there to be counted.
+func (p *parser) tooDeep() position {
+	var indents []int // of the blocks that are open
+	flow := 0
+	comment := false
+	for i, inText, column := 0, false, 0; i < len(p.src.text); i++ {
+		switch c := p.src.text[i]; {
+		case c == '\n':
+			inText, comment, column = false, false, 0
+			continue
+		case comment:
+		case c == '#' && (column == 0 || isSpace(p.src.text[i-1])):
+			comment = true
+		case c == '[' || c == '{':
+			flow, inText = flow+1, true
+		case c == ']' || c == '}':
+			flow = max(flow-1, 0)
+		case c != ' ' && c != '\t' && !inText && flow == 0:
+			for len(indents) > 0 && indents[len(indents)-1] >= column {
+				indents = indents[:len(indents)-1]
+			}
+			indents = append(indents, column)
+			inText = c != '-' && c != '?' // behind these another block may begin in the same line
+		}
+		if flow+len(indents) > MaxNesting {
+			return p.src.position(i)
+		}
+		column++
+	}
+	return position{1, 1}
 }
 
 // firstText is the first character of a line that is no blank.

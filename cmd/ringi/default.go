@@ -47,9 +47,9 @@ func stepDefaults() []fixedDefault {
 		{"expression.length", size(expr.MaxLength), "a person can still read it"},
 		{"expression.depth", count(expr.MaxDepth), "of nesting"},
 		{"expression.cost", count(expr.MaxCost), "a few milliseconds: what takes longer is an activity"},
-		{"steps", count(engine.DefaultSteps), "people can still read it"},
-		{"depth", count(engine.DefaultDepth), "blocks in each other"},
-		{"width", count(engine.DefaultWidth), "branches side by side"},
+		{"steps", count(workflow.DefaultSteps), "people can still read it"},
+		{"depth", count(workflow.DefaultDepth), "blocks in each other"},
+		{"width", count(workflow.DefaultWidth), "branches side by side"},
 	}
 }
 
