@@ -34,6 +34,7 @@ type catalog struct {
 	quotas Quotas
 
 	mu       sync.Mutex
+	era      int // how often everything was forgotten
 	compiled map[versionKey]*workflow.Definition
 	latest   map[nameKey]latestVersion
 }
@@ -97,9 +98,30 @@ func problemsOf(list []workflow.Problem) []ringi.Problem {
 	return out
 }
 
+// forget drops everything, because another database answers, in which a version
+// may be another one. What is being read at this moment is not kept either.
+func (c *catalog) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.era++
+	clear(c.compiled)
+	clear(c.latest)
+}
+
+// drop forgets one version, which may be of the database before this one.
+func (c *catalog) drop(key versionKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.compiled, key)
+}
+
 // pinned is the definition that a run began with.
 func (c *catalog) pinned(ctx context.Context, s *ringi.State) (*workflow.Definition, error) {
 	def, _, err := c.version(ctx, s.Tenant, s.Definition, s.Version)
+	if err == nil && def.Digest != s.Digest {
+		c.drop(versionKey{nameKey{s.Tenant, s.Definition}, s.Version})
+		def, _, err = c.version(ctx, s.Tenant, s.Definition, s.Version)
+	}
 	if err != nil {
 		if ringi.ErrorCode(err) == ringi.CodeUnavailable {
 			return nil, err
@@ -120,7 +142,7 @@ func (c *catalog) version(ctx context.Context, tenant ringi.Tenant, name string,
 	if l, ok := c.latest[key]; ok && version == 0 && now.Sub(l.at) < latestFor {
 		version = l.version
 	}
-	def := c.compiled[versionKey{key, version}]
+	def, era := c.compiled[versionKey{key, version}], c.era
 	c.mu.Unlock()
 	if def != nil && version != 0 {
 		return def, version, nil
@@ -132,13 +154,13 @@ func (c *catalog) version(ctx context.Context, tenant ringi.Tenant, name string,
 	if c.reach.note(ctx, err) != nil {
 		return nil, 0, storeFault(err)
 	}
-	if def, err = c.compile(key, d); err != nil {
+	if def, err = c.compile(key, d, era); err != nil {
 		return nil, 0, err
 	}
-	if version == 0 {
-		c.mu.Lock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if version == 0 && c.era == era {
 		c.latest[key] = latestVersion{version: d.Version, at: now}
-		c.mu.Unlock()
 	}
 	return def, d.Version, nil
 }
@@ -152,13 +174,14 @@ func noDefinition(name string, version int) error {
 }
 
 // compile reads a stored version. When too many are kept all are dropped:
-// those in use come back with their next command.
-func (c *catalog) compile(key nameKey, d store.Definition) (*workflow.Definition, error) {
+// those in use come back with their next command. What was read before
+// everything was forgotten is not kept.
+func (c *catalog) compile(key nameKey, d store.Definition, era int) (*workflow.Definition, error) {
 	vk := versionKey{key, d.Version}
 	c.mu.Lock()
 	def := c.compiled[vk]
 	c.mu.Unlock()
-	if def != nil {
+	if def != nil && def.Digest == d.Digest {
 		return def, nil
 	}
 	def, problems := workflow.Parse(d.Name, d.Source)
@@ -170,6 +193,8 @@ func (c *catalog) compile(key nameKey, d store.Definition) (*workflow.Definition
 	if len(c.compiled) >= mostCompiled {
 		clear(c.compiled)
 	}
-	c.compiled[vk] = def
+	if c.era == era {
+		c.compiled[vk] = def
+	}
 	return def, nil
 }

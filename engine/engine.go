@@ -306,13 +306,17 @@ func (p *parts) touch(ctx context.Context) error {
 }
 
 // heard takes in what the database said of itself. Another incarnation, or a
-// clock that was set, begins the wait for lost leases anew.
+// clock that was set, begins the wait for lost leases anew; another incarnation
+// may know other definitions.
 func (p *parts) heard(sent time.Time, done store.Committed) {
 	jumped := p.clock.observe(sent, done.Now)
 	p.mu.Lock()
 	other := p.incarnation != "" && p.incarnation != done.Incarnation
 	p.incarnation = done.Incarnation
 	p.mu.Unlock()
+	if other {
+		p.catalog.forget()
+	}
 	if jumped || other {
 		p.reach.restart()
 		p.log.Warn("the database's clock was set, or another database answers", "clock", jumped, "incarnation", done.Incarnation)
