@@ -54,7 +54,11 @@ func TestAJumpOfTheClockFiresTimersAndTakesNoLeases(t *testing.T) { // TC-07
 		if n := count(w.kinds(work), "ActivityRetried"); n != 0 {
 			t.Errorf("a second attempt after a jump of the clock")
 		}
-		w.clean()
+		// Sweeps put rows off by the clock as it was before it was set back.
+		r, err := engine.Replay(t.Context(), mem, engine.ReplayQuery{Now: time.Now().Add(14 * 24 * time.Hour)})
+		if err != nil || len(r.Mismatches) > 0 {
+			t.Errorf("replay: %+v, %v", r, err)
+		}
 		w.eng.Close()
 	})
 }
@@ -217,7 +221,7 @@ func TestARunOnSQLiteSurvivesTheProcess(t *testing.T) { // W5, S5
 	if v, err := eng.Run(t.Context(), 0, start.Run); err != nil || v.Status != ringi.Completed {
 		t.Errorf("run %+v, %v", v, err)
 	}
-	if r, err := engine.Replay(t.Context(), db, db, engine.ReplayQuery{}); err != nil || len(r.Mismatches) > 0 || r.Runs != 1 {
+	if r, err := engine.Replay(t.Context(), db, engine.ReplayQuery{}); err != nil || len(r.Mismatches) > 0 || r.Runs != 1 {
 		t.Errorf("replay %+v, %v", r, err)
 	}
 }

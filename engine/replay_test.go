@@ -2,7 +2,7 @@ package engine_test
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -16,45 +16,40 @@ import (
 // A forger gives rows back as somebody edited them by hand.
 type forger struct {
 	*store.Memory
-	loaded func(*store.Loaded)
-	row    func(*store.RunRecord)
-	log    func([]store.LogRow)
-	rows   func(*ringi.Rows)
-}
-
-func (f forger) Load(ctx context.Context, keys ...store.Key) ([]store.Loaded, error) {
-	l, err := f.Memory.Load(ctx, keys...)
-	for i := range l {
-		if f.loaded != nil {
-			f.loaded(&l[i])
-		}
-	}
-	return l, err
-}
-
-func (f forger) Run(ctx context.Context, key store.Key) (store.RunRecord, error) {
-	r, err := f.Memory.Run(ctx, key)
-	if f.row != nil {
-		f.row(&r)
-	}
-	return r, err
+	log  func([]store.LogRow) []store.LogRow
+	rows func(*store.Inspected)
+	more []store.Key // that leave a trace too
+	def  func(*store.Definition) bool
 }
 
 func (f forger) Log(ctx context.Context, key store.Key, after int64, most int) ([]store.LogRow, error) {
 	rows, err := f.Memory.Log(ctx, key, after, most)
 	rows = slices.Clone(rows)
 	if f.log != nil {
-		f.log(rows)
+		rows = f.log(rows)
 	}
 	return rows, err
 }
 
-func (f forger) Standing(ctx context.Context, key store.Key) (ringi.Rows, error) {
-	r, err := f.Memory.Standing(ctx, key)
-	if f.rows != nil {
-		f.rows(&r)
+func (f forger) Traces(ctx context.Context, after store.Key, limit int) ([]store.Key, error) {
+	keys, err := f.Memory.Traces(ctx, after, limit)
+	return append(keys, f.more...), err
+}
+
+func (f forger) Inspect(ctx context.Context, key store.Key) (store.Inspected, error) {
+	x, err := f.Memory.Inspect(ctx, key)
+	if f.rows != nil && (f.more == nil || key == f.more[0]) {
+		f.rows(&x)
 	}
-	return r, err
+	return x, err
+}
+
+func (f forger) Definition(ctx context.Context, tenant ringi.Tenant, name string, version int) (store.Definition, error) {
+	d, err := f.Memory.Definition(ctx, tenant, name, version)
+	if f.def != nil && name == "everything" && !f.def(&d) {
+		return store.Definition{}, store.ErrNotFound
+	}
+	return d, err
 }
 
 const everyRow = `
@@ -86,65 +81,134 @@ func TestReplayFindsWhatWasEditedByHand(t *testing.T) { // W8
 		if err != nil || len(have.Tasks) != 1 || len(have.Timers) != 2 || len(have.Waits) != 1 || len(have.Approvals) != 1 || len(have.Incidents) != 1 {
 			t.Fatalf("rows %+v, %v: want some of each kind", have, err)
 		}
-		for name, c := range map[string]struct {
-			f    forger
-			what string
-		}{
-			"task moved":        {forger{rows: func(r *ringi.Rows) { r.Tasks[0].Attempt++ }}, "task"},
-			"task gone":         {forger{rows: func(r *ringi.Rows) { r.Tasks = nil }}, "task"},
-			"task doubled":      {forger{rows: func(r *ringi.Rows) { x := r.Tasks[0]; x.Lane = 7; r.Tasks = append(r.Tasks, x) }}, "task"},
-			"timer moved":       {forger{rows: func(r *ringi.Rows) { r.Timers[0].FireAt = r.Timers[0].FireAt.Add(time.Hour) }}, "timer"},
-			"timer gone":        {forger{rows: func(r *ringi.Rows) { r.Timers = r.Timers[1:] }}, "timer"},
-			"wait moved":        {forger{rows: func(r *ringi.Rows) { r.Waits[0].Key = "other" }}, "wait"},
-			"vote slipped in":   {forger{rows: func(r *ringi.Rows) { r.Approvals[0].Approval.Votes = []ringi.Vote{{Person: "eve", Approve: true}} }}, "approval"},
-			"incident hidden":   {forger{rows: func(r *ringi.Rows) { r.Incidents = nil }}, "incident"},
-			"status in list":    {forger{row: func(r *store.RunRecord) { r.Status = ringi.Completed }}, "list"},
-			"requester in list": {forger{row: func(r *store.RunRecord) { r.Requester = "eve" }}, "list"},
-			"snapshot":          {forger{loaded: forgeSnapshot}, "snapshot"},
-			"snapshot too far":  {forger{loaded: func(l *store.Loaded) { s := *l.Snapshot; s.Seq += 1000; l.Snapshot = &s }}, "snapshot"},
-			"event":             {forger{log: forgeEvent}, "chain"},
-			"head":              {forger{log: func(r []store.LogRow) { forgeHead(r) }}, "chain"},
-			"row missing":       {forger{log: func(r []store.LogRow) { skipRow(r) }}, "log"},
-		} {
+		for name, c := range forgeries() {
 			c.f.Memory = w.mem
-			r, err := engine.Replay(t.Context(), c.f, c.f, engine.ReplayQuery{})
+			r, err := engine.Replay(t.Context(), c.f, engine.ReplayQuery{Run: run})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(r.Mismatches, func(m engine.Mismatch) bool { return m.What == c.what && m.Run == run && m.Seq > 0 }) {
-				t.Errorf("%s: mismatches %v, want one of %s", name, r.Mismatches, c.what)
+			named := func(m engine.Mismatch) bool {
+				return m.What == c.what && (m.Run == run && m.Seq > 0 || c.what == "definition") && strings.Contains(m.Detail, c.detail)
+			}
+			if len(r.Mismatches) == 0 || !slices.ContainsFunc(r.Mismatches, named) || len(r.Mismatches) > 1 && c.alone {
+				t.Errorf("%s: mismatches %v, want one of %s that says %q", name, r.Mismatches, c.what, c.detail)
 			}
 		}
 	})
 }
 
-func forgeSnapshot(l *store.Loaded) {
-	s := *l.Snapshot
-	s.Body = json.RawMessage(strings.Replace(string(s.Body), `"requester":"op"`, `"requester":"eve"`, 1))
-	l.Snapshot = &s
+// A forgery is one edit by hand and what replay must say of it.
+type forgery struct {
+	f      forger
+	what   string
+	detail string
+	alone  bool // and nothing else
 }
 
-func forgeEvent(rows []store.LogRow) {
+func forgeries() map[string]forgery {
+	rows := func(what, detail string, edit func(*store.Inspected)) forgery {
+		return forgery{forger{rows: edit}, what, detail, true}
+	}
+	log := func(what, detail string, edit func([]store.LogRow) []store.LogRow) forgery {
+		return forgery{f: forger{log: edit}, what: what, detail: detail}
+	}
+	year := 365 * 24 * time.Hour
+	return map[string]forgery{
+		"task moved":     rows("task", "task 3 is not what", func(x *store.Inspected) { x.Tasks[0].Row.Attempt++ }),
+		"task gone":      rows("task", "task 3 is missing", func(x *store.Inspected) { x.Tasks = nil }),
+		"task doubled":   rows("task", "task 7 is left over", func(x *store.Inspected) { d := x.Tasks[0]; d.Row.Lane = 7; x.Tasks = append(x.Tasks, d) }),
+		"task later":     rows("task", "is ready at", func(x *store.Inspected) { x.Tasks[0].Row.ReadyAt = x.Tasks[0].Row.ReadyAt.Add(time.Second) }),
+		"task looked at": rows("task", "too late", func(x *store.Inspected) { x.Tasks[0].Check = x.Tasks[0].Check.Add(year) }),
+		"task forgotten": rows("task", "looked at never", func(x *store.Inspected) { x.Tasks[0].Check = time.Time{} }),
+		"task fenced":    rows("task", "token of event", func(x *store.Inspected) { x.Tasks[0].Lease.Token += 1 << 16 }),
+		"lapsed for years": rows("task", "is ready at", func(x *store.Inspected) {
+			x.Tasks[0].Lease.Token++
+			x.Tasks[0].Row.ReadyAt = x.Tasks[0].Row.ReadyAt.Add(year)
+		}),
+		"timer moved": rows("timer", "is not what", func(x *store.Inspected) {
+			x.Timers[0].FireAt = x.Timers[0].FireAt.Add(-time.Hour)
+			x.Timers[0].Due = x.Timers[0].FireAt
+		}),
+		"timer gone":       rows("timer", "is missing", func(x *store.Inspected) { x.Timers = x.Timers[1:] }),
+		"timer put off":    rows("timer", "is found at", func(x *store.Inspected) { x.Timers[0].Due = x.Timers[0].Due.Add(year) }),
+		"timer early":      rows("timer", "is found at", func(x *store.Inspected) { x.Timers[0].Due = x.Timers[0].Due.Add(-time.Second) }),
+		"wait moved":       rows("wait", "wait w is not what", func(x *store.Inspected) { x.Waits[0].Key = "other" }),
+		"vote slipped in":  rows("approval", "approval v is not what", func(x *store.Inspected) { x.Approvals[0].Approval.Votes = []ringi.Vote{{Person: "eve"}} }),
+		"incident hidden":  rows("incident", "is missing", func(x *store.Inspected) { x.Incidents = nil }),
+		"incident later":   rows("incident", "is not what", func(x *store.Inspected) { x.Incidents[0].Since = x.Incidents[0].Since.Add(1) }),
+		"status in list":   rows("list", "is not what", func(x *store.Inspected) { x.Run.Status = ringi.Completed }),
+		"requester":        rows("list", "is not what", func(x *store.Inspected) { x.Run.Requester = "eve" }),
+		"list row gone":    rows("list", "is missing", func(x *store.Inspected) { x.Run = nil }),
+		"snapshot":         rows("snapshot", "add up", func(x *store.Inspected) { forgeSnapshot(x) }),
+		"snapshot format":  rows("snapshot", "no format 7", func(x *store.Inspected) { x.Snapshot.Format = 7 }),
+		"snapshot too far": rows("snapshot", "the log ends at", func(x *store.Inspected) { x.Snapshot.Seq += 1000 }),
+		"audited and gone": rows("log", "audit trail", func(x *store.Inspected) { x.AuditHeads = append(x.AuditHeads, []byte{1}) }),
+		"unreadable row": rows("approval", "cannot be read: no JSON", func(x *store.Inspected) {
+			x.Bad, x.Approvals = []store.BadRow{{Table: "approval", Row: "v", Err: errors.New("no JSON")}}, nil
+		}),
+		"event":       log("chain", "", forgeEvent),
+		"head":        log("chain", "", forgeHead),
+		"row missing": log("log", "is missing", func(r []store.LogRow) []store.LogRow { return slices.Delete(r, 1, 2) }),
+		"tail missing": log("log", "cannot be reached", func(r []store.LogRow) []store.LogRow {
+			return slices.DeleteFunc(r, func(row store.LogRow) bool { return row.First > 200 })
+		}),
+		"end of row":    log("log", "ends at event 99", func(r []store.LogRow) []store.LogRow { r[0].Last = 99; return r }),
+		"no commit id":  log("log", "no commit id", func(r []store.LogRow) []store.LogRow { r[0].Commit = store.CommitID{}; return r }),
+		"one commit id": log("log", "of another one", func(r []store.LogRow) []store.LogRow { r[1].Commit = r[0].Commit; return r }),
+		"no JSON":       log("log", "cannot be read", func(r []store.LogRow) []store.LogRow { r[1].Body = []byte("x"); return r }),
+		"source":        {forger{def: forgeSource}, "definition", "everything version 1: its source has the digest", true},
+		"digest":        {forger{def: func(d *store.Definition) bool { d.Digest = "other"; return true }}, "definition", "the run began with", false},
+		"no definition": {forger{def: func(*store.Definition) bool { return false }}, "definition", "version 1 is missing", true},
+	}
+}
+
+func forgeSource(d *store.Definition) bool {
+	d.Source = []byte(strings.Replace(string(d.Source), `"work.a"`, `"work.b"`, 1))
+	return true
+}
+
+func forgeSnapshot(x *store.Inspected) {
+	x.Snapshot.Body = []byte(strings.Replace(string(x.Snapshot.Body), `"requester":"op"`, `"requester":"eve"`, 1))
+}
+
+func forgeEvent(rows []store.LogRow) []store.LogRow {
 	if len(rows) > 0 && rows[0].First == 1 {
 		rows[0].Body = []byte(strings.Replace(string(rows[0].Body), `"actor":"op"`, `"actor":"eve"`, 1))
 	}
+	return rows
 }
 
-func forgeHead(rows []store.LogRow) {
-	if len(rows) > 2 {
-		rows[2].Head = store.Chain(nil, rows[2].Body)
-	}
+func forgeHead(rows []store.LogRow) []store.LogRow {
+	rows[2].Head = store.Chain(nil, rows[2].Body)
+	return rows
 }
 
-func skipRow(rows []store.LogRow) {
-	if len(rows) > 3 {
-		copy(rows[1:], rows[2:])
-	}
+// W8: rows of a run that has no log are left over, whatever table they are in.
+func TestReplayFindsRowsOfRunsThatDoNotExist(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.begin("one", "", "null")
+		ghost := store.Key{Tenant: 7, Run: "0197e000-0000-7000-8000-000000000001"}
+		for what, edit := range map[string]func(*store.Inspected){
+			"log":      func(x *store.Inspected) { x.Run = &store.RunRecord{Key: ghost} },
+			"snapshot": func(x *store.Inspected) { x.Snapshot = &store.Snapshot{Seq: 1, Format: 1} },
+			"task":     func(x *store.Inspected) { x.Tasks = []store.InspectedTask{{}} },
+			"timer":    func(x *store.Inspected) { x.Timers = []store.InspectedTimer{{}} },
+			"wait":     func(x *store.Inspected) { x.Waits = []ringi.WaitRow{{}} },
+			"approval": func(x *store.Inspected) { x.Approvals = []ringi.ApprovalRow{{}} },
+			"incident": func(x *store.Inspected) { x.Incidents = []ringi.Incident{{}} },
+		} {
+			f := forger{Memory: w.mem, rows: edit, more: []store.Key{ghost}}
+			r, err := engine.Replay(t.Context(), f, engine.ReplayQuery{})
+			if err != nil || len(r.Mismatches) != 1 || r.Mismatches[0].What != what || r.Mismatches[0].Run != ghost.Run || r.Runs != 2 {
+				t.Errorf("a row of %s: %+v, %v, want it named and nothing else", what, r, err)
+			}
+		}
+	})
 }
 
 func TestReplayOfARunThatDoesNotExist(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		_, err := engine.Replay(t.Context(), w.mem, w.mem, engine.ReplayQuery{Run: "00000000-0000-7000-8000-000000000000"})
+		_, err := engine.Replay(t.Context(), w.mem, engine.ReplayQuery{Run: "00000000-0000-7000-8000-000000000000"})
 		if ringi.ErrorCode(err) != ringi.CodeNotFound {
 			t.Errorf("%v, want not_found", err)
 		}

@@ -230,7 +230,7 @@ func count(list []string, what string) (n int) {
 // clean replays everything and wants no mismatch.
 func (w *world) clean() {
 	w.t.Helper()
-	r, err := engine.Replay(w.t.Context(), w.mem, w.mem, engine.ReplayQuery{})
+	r, err := engine.Replay(w.t.Context(), w.mem, engine.ReplayQuery{})
 	if err != nil || len(r.Mismatches) > 0 {
 		w.t.Fatalf("replay: %+v, %v", r, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/sqlite"
 )
 
@@ -24,9 +24,15 @@ func (p *Program) replayCommand() *cobra.Command {
 		Use: "replay [RUN]", Short: "Fold logs again and compare everything that stands beside them", Args: between(0, "RUN"),
 		Long: `Folds the log of a run, or with --all of every run, from its first event and
 compares what the database keeps beside it: snapshot, list row, tasks, timers,
-waits, approvals, incidents and the chain of hashes. It reads the database file
-itself, also while a server runs on it, and changes nothing. Exits with 1 if
-something does not follow from the events.`,
+waits, approvals, incidents and the chain of hashes. With --all it also finds
+rows of runs that do not exist and definitions that are not what their digest
+says. What cannot be read is named like everything else. It reads the database
+file itself, also while a server runs on it, and changes nothing. Exits with 1
+if something does not follow from the events.
+
+It cannot see that the last events of a run are gone when they changed nothing
+beside the log and no audit record names them: keep copies of what must not be
+lost. Nor does it look at sent events, messages and the audit trail.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
 				return usage("ringi replay RUN, or ringi replay --all", "name one run, or say --all")
@@ -45,72 +51,35 @@ func (p *Program) replay(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	out := engine.Replayed{Mismatches: []engine.Mismatch{}}
+	q := engine.ReplayQuery{Now: p.Now()}
 	if len(args) > 0 {
-		run, err := storedRun(ctx, db, args[0])
-		if err != nil {
+		if q.Run, err = storedRun(ctx, db, args[0]); err != nil {
 			return err
 		}
-		if out, err = engine.Replay(ctx, db, db, engine.ReplayQuery{Run: run}); err != nil {
-			return err
+	} else if p.Terminal.Err {
+		told := p.Now()
+		q.Told = func(sum engine.Replayed) {
+			if now := p.Now(); now.Sub(told) >= progressEvery {
+				told = now
+				p.say("%d runs, %d events, %d mismatches so far", sum.Runs, sum.Events, len(sum.Mismatches))
+			}
 		}
-		return p.printReplayed(out)
 	}
-	runs, err := everyRun(ctx, db)
+	out, err := engine.Replay(ctx, db, q)
 	if err != nil {
 		return err
-	}
-	told := p.Now()
-	for i, run := range runs {
-		one, err := engine.Replay(ctx, db, db, engine.ReplayQuery{Run: run})
-		switch {
-		case ringi.ErrorCode(err) == ringi.CodeNotFound: // a list row without any event
-			one = engine.Replayed{Runs: 1, Mismatches: []engine.Mismatch{{Run: run, What: "log"}}}
-		case err != nil:
-			return fmt.Errorf("replay run %s: %w", run, err)
-		}
-		out.Runs, out.Events, out.Mismatches = out.Runs+one.Runs, out.Events+one.Events, append(out.Mismatches, one.Mismatches...)
-		if now := p.Now(); p.Terminal.Err && now.Sub(told) >= progressEvery {
-			told = now
-			p.say("%d of %d runs, %d events, %d mismatches so far", i+1, len(runs), out.Events, len(out.Mismatches))
-		}
 	}
 	return p.printReplayed(out)
 }
 
-// everyRun lists the runs that have a log or a list row: should one of the two
-// be missing, the other still tells of the run.
-func everyRun(ctx context.Context, db *sqlite.Store) ([]ringi.RunID, error) {
-	var runs []ringi.RunID
-	for after := ringi.RunID(""); ; after = runs[len(runs)-1] {
-		page, err := db.LoggedRuns(ctx, ringi.DefaultTenant, after, largestPage)
-		if err != nil {
-			return nil, err
-		}
-		if runs = append(runs, page...); len(page) < largestPage {
-			break
-		}
-	}
-	q := ringi.RunQuery{Tenant: ringi.DefaultTenant, Limit: largestPage}
-	for {
-		rows, next, err := db.Runs(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			runs = append(runs, row.Key.Run)
-		}
-		if q.After = next; next == "" {
-			slices.Sort(runs)
-			return slices.Compact(runs), nil
-		}
-	}
-}
-
 // storedRun is the run that an id or its abbreviation names in the database.
+// Rows that cannot be read are no hindrance: replay is there to name them.
 func storedRun(ctx context.Context, db *sqlite.Store, id string) (ringi.RunID, error) {
 	return lookUp(id, func(q ringi.RunQuery) ([]ringi.RunID, string, error) {
 		rows, next, err := db.Runs(ctx, q)
+		if bad := (*store.Unreadable)(nil); errors.As(err, &bad) {
+			err = nil
+		}
 		runs := make([]ringi.RunID, len(rows))
 		for i, r := range rows {
 			runs[i] = r.Key.Run
@@ -120,9 +89,9 @@ func storedRun(ctx context.Context, db *sqlite.Store, id string) (ringi.RunID, e
 }
 
 func (p *Program) printReplayed(out engine.Replayed) error {
-	t := table{head: []string{"RUN", "WHAT", "SEQ"}}
+	t := table{head: []string{"RUN", "WHAT", "SEQ", "DETAIL"}}
 	for _, m := range out.Mismatches {
-		t.row(string(m.Run), m.What, strconv.FormatInt(m.Seq, 10))
+		t.row(string(m.Run), m.What, strconv.FormatInt(m.Seq, 10), m.Detail)
 	}
 	if len(out.Mismatches) == 0 {
 		t = table{}

@@ -8,9 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/store"
 )
 
 // OpenReading opens a file to read it only, also while a process has it open to
@@ -64,19 +61,4 @@ func (s *Store) knowsSchema(ctx context.Context) error {
 		return fmt.Errorf("it has schema %s, which needs a newer ringi than this one", have)
 	}
 	return nil
-}
-
-// LoggedRuns lists runs that have a log, by id, after the given one, at most
-// limit of them. Together with Runs it finds a run whose list row is missing.
-func (s *Store) LoggedRuns(ctx context.Context, tenant ringi.Tenant, after ringi.RunID, limit int) ([]ringi.RunID, error) {
-	from := []byte{} // before every id
-	if raw, ok := store.RunBytes(after); ok {
-		from = raw[:]
-	}
-	var runs []ringi.RunID
-	err := s.each(ctx, `select distinct run from log where tenant = ? and run > ? order by run limit ?`, func(c cells) error {
-		runs = append(runs, c.run(0))
-		return nil
-	}, int64(tenant), from, limit)
-	return runs, err
 }
