@@ -149,7 +149,7 @@ func (b *beats) cancels(ctx context.Context, list []ringi.Beat, answers []ringi.
 		return unavailable(err)
 	}
 	for _, l := range loaded {
-		s, err := fold(l, l.Key)
+		s, err := b.restore(ctx, l, l.Key)
 		if err != nil {
 			continue // a run that cannot be read asks nobody to stop
 		}

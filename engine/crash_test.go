@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +130,109 @@ func TestASnapshotIsWrittenNowAndThenAndLoadsTheSame(t *testing.T) { // W5, TC-7
 			t.Errorf("cancel: %+v", r)
 		}
 		w.clean()
+	})
+}
+
+// An altered store gives runs back other than they were written.
+type altered struct {
+	store.Store
+	loaded func(*store.Loaded)
+}
+
+func (a altered) Load(ctx context.Context, keys ...store.Key) ([]store.Loaded, error) {
+	l, err := a.Store.Load(ctx, keys...)
+	for i := range l {
+		a.loaded(&l[i])
+	}
+	return l, err
+}
+
+// A snapshot is never the only proof of anything.
+func TestASnapshotThatCannotBeUsedIsLeftAside(t *testing.T) { // W5, TC-80
+	for name, spoil := range map[string]func(*store.Snapshot){
+		"of a newer format": func(s *store.Snapshot) {
+			s.Format = ringi.Format + 1
+			s.Body = []byte(strings.Replace(string(s.Body), `"requester":"op"`, `"requester":{"id":"op"}`, 1))
+		},
+		"of a newer format that looks like ours": func(s *store.Snapshot) {
+			s.Format = ringi.Format + 1
+			s.Body = []byte(strings.Replace(string(s.Body), `"requester":"op"`, `"requester":"eve"`, 1))
+		},
+		"not JSON":         func(s *store.Snapshot) { s.Body = s.Body[:len(s.Body)-1] },
+		"empty":            func(s *store.Snapshot) { s.Body = []byte("null") },
+		"of another event": func(s *store.Snapshot) { s.Body = []byte(strings.Replace(string(s.Body), `"seq":`, `"seq":1`, 1)) },
+		"senseless": func(s *store.Snapshot) {
+			s.Body = []byte(strings.Replace(string(s.Body), `"steps":[`, `"steps":[null,`, 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.eng.Close()
+				w.conf.SnapshotEvery = 2
+				w.restart()
+				run := w.begin("three", "", "null")
+				w.complete(w.one("w"), `1`)
+				task := w.one("w")
+				before := w.view(run)
+				w.eng.Close()
+				spoiled := 0
+				w.restartOn(&tap{Store: altered{w.mem, func(l *store.Loaded) {
+					if l.Snapshot != nil {
+						s := *l.Snapshot
+						spoil(&s)
+						l.Snapshot = &s
+						spoiled++
+					}
+				}}})
+				if v := w.view(run); v.Requester != before.Requester || v.Seq != before.Seq || v.Status != before.Status {
+					t.Errorf("the run is shown as %+v, want %+v", v, before)
+				}
+				if r := w.complete(task, `2`); r.Err != nil || r.Answer.Outcome != ringi.Accepted {
+					t.Errorf("completion: %+v", r)
+				}
+				w.complete(w.one("w"), `3`)
+				w.wantStatus(run, ringi.Completed)
+				if spoiled == 0 {
+					t.Error("no snapshot was read")
+				}
+				w.clean()
+			})
+		})
+	}
+}
+
+func TestARunOfANewerFormatIsLeftAloneAndSaysSo(t *testing.T) { // W5, TC-38
+	bubble(t, func(t *testing.T, w *world) {
+		run := w.begin("nap", "", "null")
+		w.eng.Close()
+		newer := true
+		w.restartOn(&tap{Store: altered{w.mem, func(l *store.Loaded) {
+			for i := range l.Rows {
+				if newer {
+					l.Rows[i].Body = []byte(strings.Replace(string(l.Rows[i].Body), `{"format":1,`, `{"format":2,`, 1))
+				}
+			}
+		}}})
+		for range 2 {
+			r := w.do(operator, run, ringi.Pause{})
+			if ringi.ErrorCode(r.Err) != ringi.CodeUnavailable || !strings.Contains(r.Err.Error(), "format 2") {
+				t.Errorf("a command to it: %+v, want one that names the format", r)
+			}
+		}
+		if v := w.view(run); len(v.Incidents) != 1 || !strings.Contains(v.Incidents[0].Message, "format 2") {
+			t.Errorf("view %+v, want an incident that names the format", v)
+		}
+		if n := len(w.tap.commits); n != 0 {
+			t.Errorf("%d writes to a run that this program does not understand", n)
+		}
+		newer = false // this server is upgraded
+		for range 7 {
+			<-time.After(10 * time.Second)
+			w.do(operator, run, ringi.Resume{}) // asking again makes it no longer
+		}
+		if r := w.do(operator, run, ringi.Pause{}); r.Err != nil {
+			t.Errorf("a minute later: %+v", r)
+		}
 	})
 }
 

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/ringiflow/ringi"
@@ -63,7 +65,7 @@ func (c *committer) group(ctx context.Context, b *batch, r *request, cold map[st
 
 func (c *committer) begin(ctx context.Context, r *request, key store.Key, cold map[store.Key]store.Loaded) (*group, error) {
 	if err := c.sick.err(key, c.clock.now()); err != nil {
-		return nil, err
+		return nil, storeFault(err) // it is quarantined as long as it was, and no longer
 	}
 	if r.def != nil { // a start, of a run that nobody knows yet
 		empty := newStanding(&ringi.State{Tenant: key.Tenant, Run: key.Run}, nil, 0)
@@ -72,8 +74,8 @@ func (c *committer) begin(ctx context.Context, r *request, key store.Key, cold m
 	s := c.cache.get(key)
 	if s == nil {
 		var err error
-		if s, err = fold(cold[key], key); err != nil {
-			return nil, &brokenRun{err}
+		if s, err = c.restore(ctx, cold[key], key); err != nil {
+			return nil, err
 		}
 		if s.state.Seq > 0 {
 			c.cache.put(key, s)
@@ -91,44 +93,150 @@ func (c *committer) begin(ctx context.Context, r *request, key store.Key, cold m
 	return g, nil
 }
 
-// fold makes the standing of a run from its snapshot and the log after it.
-func fold(l store.Loaded, key store.Key) (s *standing, err error) {
+// restore makes the standing of a run from what was loaded. A snapshot only
+// makes that faster: one of another format, or that cannot be used, is left
+// aside and the log folded from its beginning. A run that cannot be read is a
+// *brokenRun; any other error is the store's.
+func (p *parts) restore(ctx context.Context, l store.Loaded, key store.Key) (*standing, error) {
+	f := newFolding(key)
+	err := l.Err
+	if err == nil {
+		err = f.take(l)
+	}
+	var bad *badSnapshot
+	if errors.As(err, &bad) {
+		p.log.Warn("a snapshot is left aside", "tenant", int64(key.Tenant), "run", string(key.Run), "err", err)
+		return p.refold(ctx, key)
+	}
+	if err != nil {
+		return nil, &brokenRun{err}
+	}
+	return f.standing(), nil
+}
+
+// refoldBytes is how much of a log is read at a time, in bytes of its rows.
+const refoldBytes = 4 << 20
+
+// refold folds a log from its beginning.
+func (p *parts) refold(ctx context.Context, key store.Key) (*standing, error) {
+	f := newFolding(key)
+	for {
+		rows, err := p.Records.Log(ctx, key, f.state.Seq, refoldBytes)
+		if p.reach.note(ctx, err) != nil {
+			return nil, err
+		}
+		if len(rows) == 0 {
+			return f.standing(), nil
+		}
+		was := f.state.Seq
+		if err := f.add(rows); err != nil {
+			return nil, &brokenRun{err}
+		}
+		if f.state.Seq == was {
+			return nil, &brokenRun{fmt.Errorf("the log row after event %d ends before it", was)}
+		}
+	}
+}
+
+// A folding is a run whose log is being folded.
+type folding struct {
+	key   store.Key
+	state *ringi.State
+	head  []byte
+	snap  int64
+}
+
+func newFolding(key store.Key) *folding {
+	return &folding{key: key, state: &ringi.State{Tenant: key.Tenant, Run: key.Run}}
+}
+
+func (f *folding) standing() *standing { return newStanding(f.state, f.head, f.snap) }
+
+// A badSnapshot is one that cannot be used. The log may be sound.
+type badSnapshot struct{ err error }
+
+func (b *badSnapshot) Error() string { return "the snapshot cannot be used: " + b.err.Error() }
+
+// take folds what was loaded. Whatever goes wrong with a snapshot in it, apart
+// from a log row that cannot be read, may be the snapshot's fault.
+func (f *folding) take(l store.Loaded) error {
+	if l.Snapshot == nil {
+		return f.add(l.Rows)
+	}
+	s, err := stateOf(l.Snapshot, f.key)
+	if err != nil {
+		return &badSnapshot{err}
+	}
+	f.state, f.snap = s, l.Snapshot.Seq
+	f.head = l.Head // stands also when the snapshot is at the end and no row follows
+	err = f.add(l.Rows)
+	var row *badRow
+	if err != nil && !errors.As(err, &row) {
+		return &badSnapshot{err}
+	}
+	return err
+}
+
+func stateOf(snap *store.Snapshot, key store.Key) (*ringi.State, error) {
+	if snap.Format != ringi.Format {
+		return nil, fmt.Errorf("it has format %d; this program uses format %d", snap.Format, ringi.Format)
+	}
+	s, err := ringi.DecodeState(snap.Body)
+	if err == nil && (s.Tenant != key.Tenant || s.Run != key.Run || s.Seq != snap.Seq) {
+		err = fmt.Errorf("it is of run %s of tenant %d at event %d, and stands for event %d", s.Run, s.Tenant, s.Seq, snap.Seq)
+	}
+	return s, err
+}
+
+// add folds log rows. Rows that end before the state are passed over.
+func (f *folding) add(rows []store.LogRow) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("folding the log panicked: %v", p)
 		}
 	}()
-	if l.Err != nil {
-		return nil, l.Err
-	}
-	state := &ringi.State{Tenant: key.Tenant, Run: key.Run}
-	var snap int64
-	if l.Snapshot != nil {
-		if state, err = ringi.DecodeState(l.Snapshot.Body); err != nil {
-			return nil, err
-		}
-		snap = l.Snapshot.Seq
-	}
-	head := l.Head // stands also when the snapshot is at the end and no row follows
 	var tail []ringi.Event
-	last := state.Seq
-	for _, row := range l.Rows {
-		head = row.Head
-		events, err := ringi.DecodeEvents(row.First, row.Body)
+	last := f.state.Seq
+	for _, row := range rows {
+		f.head = row.Head
+		events, err := decode(row)
 		if err != nil {
-			return nil, err
+			return &badRow{err}
 		}
 		for _, e := range events {
 			if e.Seq <= last {
 				continue // the snapshot was taken inside this row's transition
 			}
 			if e.Seq != last+1 {
-				return nil, fmt.Errorf("the log goes from event %d to %d", last, e.Seq)
+				return fmt.Errorf("the log goes from event %d to %d", last, e.Seq)
 			}
 			last = e.Seq
 			tail = append(tail, e)
 		}
 	}
-	state = ringi.Fold(state, tail...)
-	return newStanding(state, head, snap), nil
+	f.state = ringi.Fold(f.state, tail...)
+	return nil
+}
+
+// A badRow is a log row that cannot be read.
+type badRow struct{ err error }
+
+func (b *badRow) Error() string { return b.err.Error() }
+func (b *badRow) Unwrap() error { return b.err }
+
+// decode reads a log row. One of a newer format is refused by that name: the
+// run is for a program that knows it.
+func decode(row store.LogRow) ([]ringi.Event, error) {
+	events, err := ringi.DecodeEvents(row.First, row.Body)
+	var is struct {
+		Format int `json:"format"`
+	}
+	if err == nil || json.Unmarshal(row.Body, &is) != nil || is.Format <= ringi.Format {
+		return events, err
+	}
+	return nil, &ringi.Error{
+		Code:    ringi.CodeUnavailable,
+		Message: fmt.Sprintf("a newer ringi wrote to this run in format %d; this one reads up to format %d and leaves the run alone", is.Format, ringi.Format),
+		Hint:    "upgrade this server, or ask one that is", Err: err,
+	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -60,6 +61,16 @@ func (q *quarantine) cured(key store.Key) {
 	delete(q.runs, key)
 }
 
+// whyAlone is what people are told of a run that is left alone. What exactly is
+// wrong with its rows is for the operator's log.
+func whyAlone(err error) string {
+	var refusal *ringi.Error
+	if errors.As(err, &refusal) {
+		return refusal.Message
+	}
+	return "this run cannot be read or decided and is left alone; the server's log says why"
+}
+
 // incidents lists the runs of a tenant, or the one run, as people see them.
 func (q *quarantine) incidents(tenant ringi.Tenant, run ringi.RunID) []ringi.IncidentView {
 	q.mu.Lock()
@@ -69,7 +80,7 @@ func (q *quarantine) incidents(tenant ringi.Tenant, run ringi.RunID) []ringi.Inc
 		if key.Tenant == tenant && (run == "" || key.Run == run) {
 			out = append(out, ringi.IncidentView{Run: key.Run, Incident: ringi.Incident{
 				Kind: ringi.IncidentCorrupt, Since: s.since, Allowed: []ringi.Resolution{},
-				Message: "this run cannot be read or decided and is left alone; the server's log says why",
+				Message: whyAlone(s.err),
 			}})
 		}
 	}

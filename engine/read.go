@@ -46,10 +46,14 @@ func (r *reader) Run(ctx context.Context, tenant ringi.Tenant, run ringi.RunID) 
 	if r.reach.note(ctx, err) != nil {
 		return ringi.RunView{}, storeFault(err)
 	}
-	s, err := fold(loaded[0], key)
-	if err != nil {
+	s, err := r.restore(ctx, loaded[0], key)
+	var broken *brokenRun
+	if errors.As(err, &broken) {
 		r.log.Error("a run cannot be read", "tenant", int64(key.Tenant), "run", string(run), "err", err)
-		return corruptView(row), nil
+		return corruptView(row, err), nil
+	}
+	if err != nil {
+		return ringi.RunView{}, storeFault(err)
 	}
 	if s.state.Seq == 0 {
 		return ringi.RunView{}, noRun(run)
@@ -65,12 +69,12 @@ func (r *reader) Run(ctx context.Context, tenant ringi.Tenant, run ringi.RunID) 
 // from the task rows, not written.
 const waitsForWorker = "worker"
 
-func corruptView(row store.RunRecord) ringi.RunView {
+func corruptView(row store.RunRecord, err error) ringi.RunView {
 	return ringi.RunView{
 		RunSummary: summary(row), Steps: []ringi.StepView{}, EffectsLeft: []string{}, RepairOf: row.RepairOf,
 		Incidents: []ringi.Incident{{
 			Kind: ringi.IncidentCorrupt, Since: row.StartedAt, Allowed: []ringi.Resolution{},
-			Message: "this run cannot be read and is left alone; the server's log says why",
+			Message: whyAlone(err),
 		}},
 	}
 }
@@ -109,9 +113,9 @@ func (r *reader) History(ctx context.Context, q ringi.HistoryQuery) (ringi.Histo
 	bytes := 0
 	for _, row := range rows {
 		bytes += len(row.Body)
-		events, err := ringi.DecodeEvents(row.First, row.Body)
+		events, err := decode(row)
 		if err != nil {
-			return ringi.HistoryPage{}, internalFault(err)
+			return ringi.HistoryPage{}, storeFault(err)
 		}
 		for _, e := range events {
 			if e.Seq <= q.After {

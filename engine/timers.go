@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -136,9 +137,13 @@ func (t *timers) eventWaits(ctx context.Context, due []store.DueTimer) (map[time
 			return nil, err
 		}
 		for _, l := range loaded {
-			s, err := fold(l, l.Key)
-			if err != nil {
+			s, err := t.restore(ctx, l, l.Key)
+			var broken *brokenRun
+			if errors.As(err, &broken) {
 				continue
+			}
+			if err != nil {
+				return nil, err
 			}
 			for _, tm := range s.state.Timers {
 				i := slices.IndexFunc(s.state.Steps, func(st *ringi.Step) bool { return st.ID == tm.Step })
