@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -68,9 +69,15 @@ type Config struct {
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
-	// Options are further options of the client, such as TLS, SASL or
-	// compression. Those that the promises of this package rest on cannot be
-	// changed with them.
+	// TLS, if set, encrypts the connections; a zero tls.Config trusts whom the
+	// system trusts.
+	TLS *tls.Config
+
+	// Login, if it has a user, is how the client says who it is.
+	Login Login
+
+	// Options are further options of the client, such as compression. Those that
+	// the promises of this package rest on cannot be changed with them.
 	Options []kgo.Opt
 }
 
@@ -107,6 +114,11 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	login, err := cfg.Login.options()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Options = append(login, cfg.Options...)
 	client, err := kgo.NewClient(clientOptions(cfg)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: make a client for %v: %w", cfg.Brokers, err)
@@ -128,6 +140,9 @@ func clientOptions(cfg Config) []kgo.Opt {
 			return min(time.Duration(tries)*longestBackoff/10, longestBackoff)
 		}),
 	}, cfg.Options...)
+	if cfg.TLS != nil {
+		options = append(options, kgo.DialTLSConfig(cfg.TLS))
+	}
 	return append(options,
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.RequiredAcks(kgo.AllISRAcks()),

@@ -55,7 +55,11 @@ type Config struct {
 	// answer by then counts as the destination's failure.
 	Timeout time.Duration
 
-	// Options are further options of the client, such as credentials or TLS.
+	// Credentials, if set, is a file that says who the client is (.creds). It is
+	// read again at every connection, so that it can be replaced.
+	Credentials string
+
+	// Options are further options of the client, such as a TLS configuration.
 	// Those that the promises of this package rest on cannot be changed with
 	// them.
 	Options []nats.Option
@@ -87,6 +91,9 @@ func New(cfg Config) (*Sink, error) {
 		cfg.Timeout = DefaultTimeout
 	}
 	options := append([]nats.Option{nats.Name("ringi-outbox"), nats.ReconnectWait(reconnectPause)}, cfg.Options...)
+	if cfg.Credentials != "" {
+		options = append(options, nats.UserCredentials(cfg.Credentials))
+	}
 	conn, err := nats.Connect(strings.Join(cfg.Servers, ","), append(options,
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
