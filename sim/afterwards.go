@@ -23,7 +23,7 @@ const (
 func (w *world) afterwards() {
 	w.heal()
 	limit := w.steps + restSteps
-	w.helping()
+	w.helping(time.Minute)
 	moved := map[store.Key]int64{}
 	since := map[store.Key]time.Time{}
 	for !w.done() {
@@ -73,11 +73,12 @@ func (w *world) heal() {
 	main.start()
 }
 
-// helping looks after the runs from time to time, until the end.
-func (w *world) helping() {
-	w.after(w.actors.span(10*time.Second, 3*time.Minute), "help", func() {
+// helping looks after the runs from time to time, less and less often, until
+// the end.
+func (w *world) helping(most time.Duration) {
+	w.after(w.actors.span(10*time.Second, most), "help", func() {
 		w.help(w.openRuns())
-		w.helping()
+		w.helping(min(most*5/4, 20*time.Hour))
 	})
 }
 
@@ -133,7 +134,8 @@ func (w *world) help(open []*shadow) {
 // helpVote lets everybody vote who has not.
 func (w *world) helpVote(sh *shadow, st *ringi.Step) {
 	for _, p := range people() {
-		if p.Kind == ringi.Person && p.ID != "erin" && w.actors.hit(0.6) {
+		voted := slices.ContainsFunc(st.Approval.Votes, func(v ringi.Vote) bool { return v.Person == p.ID })
+		if p.Kind == ringi.Person && p.ID != "erin" && !voted && w.actors.hit(0.6) {
 			w.crowd.send(p, sh.key.Run, ringi.DecideApproval{Step: st.ID, Approve: true, Digest: st.Approval.Digest}, nil)
 		}
 	}

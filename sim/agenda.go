@@ -45,8 +45,12 @@ func (w *world) step() {
 			}
 		}
 	}
-	if len(w.choices) == 0 || w.depth == 0 && w.order.hit(0.04) {
+	if len(w.choices) == 0 {
 		w.pass()
+		return
+	}
+	if w.depth == 0 && w.order.hit(0.04) { // everything takes its time
+		w.now = w.now.Add(w.order.span(0, 400*time.Millisecond))
 		return
 	}
 	c := w.choices[w.order.below(len(w.choices))]

@@ -1,20 +1,135 @@
 package sim_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim"
+	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/workflow"
 )
+
+// seeds is how many seeds must show everything.
+const seeds = 200
+
+// In 200 seeds everything breaks in every way, every command is given, every
+// kind of event is written, and every promise holds.
+func TestEverythingBreaksAndEveryPromiseHolds(t *testing.T) { // W31 W8 S5
+	r := sim.Run(t.Context(), sim.Config{Seeds: seeds, Shrink: true})
+	for _, v := range r.Found {
+		t.Errorf("%s", v.Story)
+	}
+	for _, f := range sim.Faults() {
+		if r.Faults[string(f)] == 0 {
+			t.Errorf("the fault %s never struck", f)
+		}
+	}
+	for _, a := range []ringi.Action{
+		ringi.Start{}, ringi.BeginActivity{}, ringi.CompleteActivity{}, ringi.FailActivity{}, ringi.FireTimer{}, ringi.ExpireLease{},
+		ringi.DecideApproval{}, ringi.WithdrawDecision{}, ringi.DeliverEvent{}, ringi.SendEvent{},
+		ringi.Cancel{}, ringi.Pause{}, ringi.Resume{}, ringi.Terminate{}, ringi.ResolveIncident{},
+	} {
+		if name := ringi.ActionName(a); r.Commands[name] == 0 {
+			t.Errorf("the command %s was never given", name)
+		}
+	}
+	for _, f := range everyFact() {
+		if name := ringi.KindOf(f); r.Events[name] == 0 {
+			t.Errorf("the event %s was never written", name)
+		}
+	}
+	if t.Failed() {
+		t.Logf("faults %v\ncommands %v\nevents %v", r.Faults, r.Commands, r.Events)
+	}
+}
+
+// everyFact has one of each kind.
+func everyFact() []ringi.Fact {
+	return []ringi.Fact{
+		ringi.RunStarted{}, ringi.ActivityScheduled{}, ringi.ActivityRetried{}, ringi.ActivityStarted{}, ringi.ActivitySucceeded{},
+		ringi.ActivityFailed{}, ringi.ActivityTimedOut{}, ringi.ActivityAwaited{}, ringi.ActivityWithdrawn{}, ringi.ProbeAnswered{},
+		ringi.OutcomeUnknown{}, ringi.StepOpened{}, ringi.StepEnded{}, ringi.StepReopened{}, ringi.ScopeOpened{}, ringi.ScopeClosed{},
+		ringi.ScopeHalted{}, ringi.FailureCaught{}, ringi.VarsSet{}, ringi.MessageEmitted{}, ringi.TimerSet{}, ringi.TimerFired{},
+		ringi.WaitOpened{}, ringi.EventReceived{}, ringi.ApprovalOpened{}, ringi.DecisionRecorded{}, ringi.DecisionWithdrawn{},
+		ringi.UndoRegistered{}, ringi.UndoSettled{}, ringi.UndoReplaced{}, ringi.CancelRequested{}, ringi.UnwindStarted{},
+		ringi.IncidentOpened{}, ringi.IncidentResolved{}, ringi.RunPaused{}, ringi.RunResumed{}, ringi.LateResult{},
+		ringi.EvidenceCounted{}, ringi.LateEffectFound{}, ringi.RunEnded{},
+	}
+}
+
+// All faults at once, and each of them alone, break no promise.
+func TestFaultsAllAtOnceAndEachAloneBreakNoPromise(t *testing.T) { // W31
+	for _, v := range sim.Run(t.Context(), sim.Config{Seed: 5000, Seeds: 20, Faults: sim.Faults()}).Found {
+		t.Errorf("all at once: %s", v.Story)
+	}
+	for i, f := range sim.Faults() {
+		r := sim.Run(t.Context(), sim.Config{Seed: 6000 + 100*uint64(i), Seeds: 2, Faults: []sim.Fault{f}})
+		for _, v := range r.Found {
+			t.Errorf("%s alone: %s", f, v.Story)
+		}
+	}
+}
 
 // The same seed gives the same steps, whatever runs beside it.
 func TestTheSameSeedGivesTheSameTrace(t *testing.T) { // W31
-	one := sim.Run(t.Context(), sim.Config{Seed: 3, Seeds: 10, Parallel: 1})
-	two := sim.Run(t.Context(), sim.Config{Seed: 3, Seeds: 10, Parallel: 3})
+	one := sim.Run(t.Context(), sim.Config{Seed: 3, Seeds: 8, Parallel: 1})
+	two := sim.Run(t.Context(), sim.Config{Seed: 3, Seeds: 8, Parallel: 3})
 	if one.TraceDigest != two.TraceDigest || one.Steps != two.Steps {
 		t.Errorf("two plays of the same seeds: %s after %d steps, %s after %d", one.TraceDigest, one.Steps, two.TraceDigest, two.Steps)
 	}
-	other := sim.Run(t.Context(), sim.Config{Seed: 4, Seeds: 10})
-	if other.TraceDigest == one.TraceDigest {
+	if other := sim.Run(t.Context(), sim.Config{Seed: 4, Seeds: 8}); other.TraceDigest == one.TraceDigest {
 		t.Error("other seeds give the same trace")
 	}
+}
+
+// found is what a simulation with a planted fault must come to.
+func found(t *testing.T, c sim.Config, what ...string) {
+	t.Helper()
+	c.Shrink = true
+	for first := uint64(0); first < seeds; first += 10 {
+		c.Seed, c.Seeds = first, 10
+		r := sim.Run(t.Context(), c)
+		for _, v := range r.Found {
+			if !strings.Contains(strings.Join(what, " "), v.What) {
+				t.Errorf("it was found as %q, want one of %q: %s", v.What, what, v.Message)
+			}
+			for _, part := range []string{"seed ", "ringi: v1", "What happened", "VIOLATION " + v.What, "To repeat it: ringi sim --seed "} {
+				if !strings.Contains(v.Story, part) {
+					t.Errorf("the story does not hold %q:\n%s", part, v.Story)
+				}
+			}
+			return
+		}
+	}
+	t.Errorf("%d seeds did not find it", seeds)
+}
+
+// A result that counts whatever the token stands for.
+func TestRulesThatForgetTheFencingTokenAreFound(t *testing.T) { // W31
+	found(t, sim.Config{Rules: func(def *workflow.Definition, s *ringi.State, cmd ringi.Command, ev ringi.Evaluator) (ringi.Decision, error) {
+		d, err := ringi.Decide(def, s, cmd, ev)
+		switch cmd.Do.(type) {
+		case ringi.CompleteActivity, ringi.FailActivity, ringi.BeginActivity:
+			d.Needs = nil
+		}
+		return d, err
+	}}, "token", "attempt", "begin", "double_effect")
+}
+
+// Rules that read a clock of their own decide differently each time.
+func TestRulesThatAreNoFunctionAreFound(t *testing.T) { // W8
+	var clock counter
+	found(t, sim.Config{Rules: func(def *workflow.Definition, s *ringi.State, cmd ringi.Command, ev ringi.Evaluator) (ringi.Decision, error) {
+		d, err := ringi.Decide(def, s, cmd, ev)
+		if _, ok := cmd.Do.(ringi.FireTimer); ok && len(d.Events) > 0 {
+			d.Answer.By = clock.next()
+		}
+		return d, err
+	}}, "decide_twice")
+}
+
+// A store that writes the same transition twice.
+func TestAStoreThatDoublesACommitIsFound(t *testing.T) { // W31
+	found(t, sim.Config{Store: func(s store.Store) store.Store { return doubling{s} }}, "sequence", "rows")
 }

@@ -83,9 +83,9 @@ func through[T any](t *tap, op faulty.Op, changes bool, call func() (T, error)) 
 	}
 	t.wait(op)
 	v, err := call()
-	t.reached(err)
 	w.trace("store ", t.node.name, " ", string(op), " ", outcomeOf(err))
 	t.wait(op)
+	t.reached(err) // the node learns of it now
 	if changes && !t.dead && w.strikes(NodeCrashAfterStore, 0.004) {
 		w.struck(NodeCrashAfterStore, "%s at %s", t.node.name, op)
 		t.node.crash()
