@@ -74,6 +74,27 @@ func (s *subject) expire(now float64, limit int) int {
 	return n
 }
 
+func knownEvents(s *subject) {
+	s.send("e1", 1, 100)
+	for what, change := range map[string]func(*ringi.SentEvent){
+		"name": func(e *ringi.SentEvent) { e.Name = "shipped" },
+		"key":  func(e *ringi.SentEvent) { e.Key = "o-2" },
+		"data": func(e *ringi.SentEvent) { e.Data = json.RawMessage(`{"amount":99}`) },
+		"none": func(e *ringi.SentEvent) { e.Data = nil },
+	} {
+		e := event("e1", 9)
+		change(&e)
+		created, err := s.h.Events.Send(s.ctx, tenant, e, at(100))
+		var known *store.EventKnown
+		if created || !errors.As(err, &known) || fmt.Sprint(known.Event) != fmt.Sprint(event("e1", 1)) {
+			s.Errorf("another %s: created %v, %v, want *EventKnown with the event that is stored", what, created, err)
+		}
+	}
+	if created, err := s.h.Events.Send(s.ctx, 2, event("e1", 1), at(100)); err != nil || !created {
+		s.Errorf("the id in another tenant: created %v, %v, want true", created, err)
+	}
+}
+
 func eventTests() []suiteTest {
 	pair := func(l *line, id string) string { return fmt.Sprintf("%s wait %s", l.Key.Run, id) }
 	return []suiteTest{
@@ -91,26 +112,7 @@ func eventTests() []suiteTest {
 				s.Errorf("pairs %+v, want the event that was stored first", list)
 			}
 		}},
-		{"an id that is known with another name, key or data is refused with what is stored", func(s *subject) { // S-16
-			s.send("e1", 1, 100)
-			for what, change := range map[string]func(*ringi.SentEvent){
-				"name": func(e *ringi.SentEvent) { e.Name = "shipped" },
-				"key":  func(e *ringi.SentEvent) { e.Key = "o-2" },
-				"data": func(e *ringi.SentEvent) { e.Data = json.RawMessage(`{"amount":99}`) },
-				"none": func(e *ringi.SentEvent) { e.Data = nil },
-			} {
-				e := event("e1", 9)
-				change(&e)
-				created, err := s.h.Events.Send(s.ctx, tenant, e, at(100))
-				var known *store.EventKnown
-				if created || !errors.As(err, &known) || fmt.Sprint(known.Event) != fmt.Sprint(event("e1", 1)) {
-					s.Errorf("another %s: created %v, %v, want *EventKnown with the event that is stored", what, created, err)
-				}
-			}
-			if created, err := s.h.Events.Send(s.ctx, 2, event("e1", 1), at(100)); err != nil || !created {
-				s.Errorf("the id in another tenant: created %v, %v, want true", created, err)
-			}
-		}},
+		{"an id that is known with another name, key or data is refused with what is stored", knownEvents}, // S-16
 		{"sent before, at and after the opening of its wait it is found", func(s *subject) {
 			l := s.wait(10, nil)
 			for i, sent := range []float64{9, 10, 11} {
