@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	_ "modernc.org/sqlite" // the driver "sqlite", without cgo
@@ -44,6 +45,14 @@ type calls struct{ db *sql.DB }
 
 // openCalls opens the book at path and makes it if there is none.
 func openCalls(ctx context.Context, path string) (*calls, error) {
+	// SQLite would make the file, and those beside it, for everybody to read.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the book: %w", err)
+	}
 	db, err := openSQLite(path, "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate")
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package order_test
 import (
 	"context"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -220,6 +221,23 @@ func TestRunServiceSaysWhatItCannotStartWith(t *testing.T) {
 		err := order.RunService(t.Context(), tc.cfg)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want one with %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+func TestTheBooksAreForTheirOwnerOnly(t *testing.T) {
+	dir := t.TempDir()
+	w := startWorld(t, dir, nil)
+	if _, err := w.reserve(t, "k1"); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.db*"))
+	if err != nil || len(files) < len(order.ServiceNames()) {
+		t.Fatalf("the books are %v, %v", files, err)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", file, info.Mode(), err)
 		}
 	}
 }
