@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -23,9 +24,14 @@ type Config struct {
 	Now func() time.Time
 
 	// Trouble sees why a changed file could not be taken; what was read last
-	// stays in force. Nil drops it.
+	// stays in force. It sees ErrNoKeys when a file that was taken holds no key.
+	// Nil drops it.
 	Trouble func(error)
 }
+
+// ErrNoKeys says that a file of keys is in force that holds none: until a line
+// is added, nobody is let in.
+var ErrNoKeys = errors.New("access: the key file holds no key")
 
 // Keys are the keys of a file, as it stands. They are safe for concurrent use.
 type Keys struct {
@@ -55,6 +61,9 @@ func Open(config Config) (*Keys, error) {
 		return nil, err
 	}
 	k.ring, k.seen = ring, seen
+	if ring.Len() == 0 {
+		k.trouble(ErrNoKeys)
+	}
 	return k, nil
 }
 
@@ -101,6 +110,9 @@ func (k *Keys) Ring() *Ring {
 		return k.ring
 	}
 	k.ring = ring
+	if ring.Len() == 0 {
+		k.trouble(ErrNoKeys)
+	}
 	return ring
 }
 

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -91,6 +92,32 @@ func TestAChangedFileIsReadAgain(t *testing.T) { // H-19
 	c.forward(time.Second)
 	if who(t, keys, "c") != "carol" || who(t, keys, "b") != "" {
 		t.Error("a file that is back is not read")
+	}
+}
+
+func TestAFileWithoutKeysIsSaid(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := &clock{now: start}
+	write(t, file, "# nobody\n", start)
+	said := 0
+	keys, err := access.Open(access.Config{File: file, Now: c.Now, Trouble: func(err error) {
+		if errors.Is(err, access.ErrNoKeys) {
+			said++
+		}
+	}})
+	if err != nil || said != 1 {
+		t.Fatalf("said %d times: %v", said, err)
+	}
+	write(t, file, "alice person - read "+sum("a")+"\n", start.Add(time.Second))
+	c.forward(time.Second)
+	if who(t, keys, "a") != "alice" || said != 1 {
+		t.Errorf("with a key it was said %d times", said)
+	}
+	write(t, file, "", start.Add(2*time.Second))
+	c.forward(time.Second)
+	if who(t, keys, "a") != "" || said != 2 {
+		t.Errorf("without it was said %d times", said)
 	}
 }
 
