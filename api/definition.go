@@ -56,7 +56,11 @@ func (s *Server) publish(ctx context.Context, in *publishInput) (*answer[ringi.P
 	}
 	p.Problems = listed(p.Problems)
 	if p.Version == 0 {
-		r := refuse(http.StatusBadRequest, fmt.Sprintf("the definition was not published: it has %d problems", len(p.Problems)),
+		what := "a problem"
+		if len(p.Problems) > 1 {
+			what = fmt.Sprintf("%d problems", len(p.Problems))
+		}
+		r := refuse(http.StatusBadRequest, "the definition was not published: it has "+what,
 			"mend what problems names; ringi check finds the same without a server")
 		r.Problems = p.Problems
 		return nil, r
