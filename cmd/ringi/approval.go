@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ type voteFlags struct {
 func (p *Program) voteCommand(verb, about string, approve bool) *cobra.Command {
 	f := voteFlags{vote: ringi.DecideApproval{Approve: approve}}
 	cmd := &cobra.Command{
-		Use: verb + " RUN STEP", Short: about, Args: between(1, "RUN", "STEP"),
+		Use: verb + " RUN [STEP]", Short: about, Args: between(1, "RUN", "STEP"),
 		Long: about + `. A vote names the digest of what its voter saw: --digest names one that
 was seen elsewhere; without it the approval is shown and the vote is for what
 was shown, after a question or with --yes. STEP may be left out when the run has
@@ -137,17 +138,8 @@ func (p *Program) vote(ctx context.Context, args []string, f voteFlags) error {
 		f.vote.Step = args[1]
 	}
 	if f.vote.Digest == "" || f.vote.Step == "" {
-		a, err := awaitApproval(ctx, svc, run, f.vote.Step)
-		if err != nil {
+		if f.vote, err = p.choose(ctx, svc, run, f); err != nil {
 			return err
-		}
-		f.vote.Step = a.Step
-		if f.vote.Digest == "" {
-			p.sayApproval(a)
-			if !f.yes && !p.asked(ctx, f.vote.Approve) {
-				return &ending{code: exitFailed, message: "no vote was sent"}
-			}
-			f.vote.Digest = a.Digest
 		}
 	}
 	res, err := do(ctx, svc, run, f.vote)
@@ -163,6 +155,58 @@ func (p *Program) vote(ctx context.Context, args []string, f voteFlags) error {
 	var t table
 	t.row(string(run), f.vote.Step, "vote "+string(res.Answer.Outcome), "run "+string(res.Status))
 	return p.print(out, t)
+}
+
+// choose completes a vote with the approval that it is about. One that is closed
+// already gets the vote as well: the server says who decided, and whether this
+// person had voted so.
+func (p *Program) choose(ctx context.Context, svc ringi.Service, run ringi.RunID, f voteFlags) (ringi.DecideApproval, error) {
+	vote := f.vote
+	a, err := awaitApproval(ctx, svc, run, vote.Step)
+	if ringi.ErrorCode(err) == ringi.CodeNotFound {
+		closed, cerr := closedApproval(ctx, svc, run, vote.Step)
+		if cerr != nil || closed.Step == "" {
+			return vote, errors.Join(cerr, err)
+		}
+		vote.Step = closed.Step
+		if vote.Digest == "" {
+			vote.Digest = closed.Approval.Digest
+		}
+		return vote, nil
+	}
+	if err != nil {
+		return vote, err
+	}
+	vote.Step = a.Step
+	if vote.Digest != "" {
+		return vote, nil
+	}
+	p.sayApproval(a)
+	if !f.yes && !p.asked(ctx, vote.Approve) {
+		return vote, &ending{code: exitFailed, message: "no vote was sent"}
+	}
+	vote.Digest = a.Digest
+	return vote, nil
+}
+
+// closedApproval is the approval that the run asked last, at a step if one is
+// named; its Step is empty if there was none.
+func closedApproval(ctx context.Context, svc ringi.Service, run ringi.RunID, step string) (last ringi.ApprovalOpened, err error) {
+	q := ringi.HistoryQuery{Tenant: ringi.DefaultTenant, Run: run}
+	_, err = eachEvent(ctx, svc, q, func(e ringi.HistoryEvent) error {
+		if e.Kind != ringi.KindOf(ringi.ApprovalOpened{}) {
+			return nil
+		}
+		var opened ringi.ApprovalOpened
+		if err := json.Unmarshal(e.Data, &opened); err != nil {
+			return fmt.Errorf("event %d of run %s: %w", e.Seq, run, err)
+		}
+		if step == "" || opened.Step == step {
+			last = opened
+		}
+		return nil
+	})
+	return last, err
 }
 
 // approvalWait is how long a vote waits for an approval of a run that is still

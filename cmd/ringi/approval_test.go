@@ -120,6 +120,29 @@ func TestAQuorumOfPeopleDecides(t *testing.T) {
 	w.exits(exitConflict, nil, "approve", id, "approve", "--digest", digest, "--key-file", "bob") // decided
 }
 
+// W20, TC-59: a second click hears who decided, whatever it names.
+func TestAVoteAfterTheDecisionSaysWhoDecided(t *testing.T) {
+	w, run := finance(t)
+	for _, who := range []string{"alice", "bob"} {
+		w.ok(nil, "approve", string(run), "--yes", "--key-file", who)
+	}
+	for _, args := range [][]string{
+		{"approve", string(run), "approve", "--yes"},
+		{"approve", string(run), "--yes"},
+		{"reject", string(run), "--yes"},
+		{"approve", string(run), "--digest", strings.Repeat("0", 64)},
+		{"approve", string(run), "approve", "--digest", strings.Repeat("0", 64)},
+	} {
+		got := w.run(append(args, "--key-file", "carol")...)
+		if got.code != exitConflict || !strings.Contains(got.err, "alice, bob") {
+			t.Errorf("ringi %s: %+v", strings.Join(args, " "), got)
+		}
+	}
+	if got := w.run("approve", string(run), "nosuch", "--yes", "--key-file", "carol"); got.code != exitNotFound {
+		t.Errorf("a step that asks nothing: %+v", got)
+	}
+}
+
 // H-31: the digest of a vote is that of what was shown.
 func TestAVoteIsForWhatWasShown(t *testing.T) {
 	w, run := finance(t)
@@ -170,6 +193,16 @@ func TestTheRequesterNeverDecides(t *testing.T) {
 	digest := w.approvals("--run", string(run.Run))[0].Digest
 	w.exits(exitNotAllowed, nil, "approve", string(run.Run), "approve", "--digest", digest, "--key-file", "bob")
 	w.exits(exitNotAllowed, nil, "start", "ask", "-i", "amount=5", "--on-behalf-of", "bob", "--key-file", "alice") // no start_for
+}
+
+func TestAKeyThatCanNeverVoteIsMadeWithAWarning(t *testing.T) {
+	w := newDesk(t)
+	if got := w.run("keys", "new", "robot", "--kind", "machine", "--scope", "decide"); got.code != exitOK || !strings.Contains(got.err, "machines never vote") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run("keys", "new", "alice", "--scope", "decide"); strings.Contains(got.err, "never vote") {
+		t.Errorf("%+v", got)
+	}
 }
 
 // A key that is taken away, or added, counts without a restart.

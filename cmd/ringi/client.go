@@ -86,6 +86,22 @@ func (p *Program) foundKeys() []string {
 	return []string{beside, dev}
 }
 
+// databaseHere is the database file that the setting names. When nobody chose one,
+// the file of ringi dev counts where there is no other.
+func (p *Program) databaseHere() string {
+	file := p.path(sqlitePath(p.get(setDatabase)))
+	if p.given(setDatabase) {
+		return file
+	}
+	dev := p.path(filepath.Join(devDir, "ringi.db"))
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(dev); err == nil {
+			return dev
+		}
+	}
+	return file
+}
+
 // keyOf returns the key of one of the people of ringi dev.
 func (p *Program) keyOf(name string) (string, error) {
 	dir := p.path(filepath.Join(devDir, "keys"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -51,34 +52,43 @@ func (c *checked) err() error {
 func (p *Program) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check FILE...", Short: "Check definitions, as publishing does", Args: atLeastOne("FILE"),
-		Long: "Checks definitions as publishing does, without a server. Exits with 6 if one has errors;\nfindings of severity warning are shown and accepted. - is standard input.",
+		Long: `Checks definitions as publishing does, without a server. Exits with 6 if one has
+errors; findings of severity warning are shown and accepted. The quotas of steps,
+depth and width are the defaults, which the operator of a server may have raised.
+- is standard input.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := p.readSources(args)
-			if err != nil {
-				return err
-			}
-			out := checkFiles(files)
+			files, missing := p.readSources(args)
+			out := checkFiles(files, func(name string, text []byte) (*workflow.Definition, []workflow.Problem) {
+				return workflow.Check(name, text, workflow.Quotas{})
+			})
+			var err error
 			if p.json() {
 				err = p.printJSON(out)
 			} else {
 				err = writeProblems(p.Stdout, files, out, p.colours())
+			}
+			if missing != nil { // what could be read was checked all the same
+				return errors.Join(missing, err)
 			}
 			return errors.Join(err, out.err())
 		},
 	}
 }
 
-// readSources reads files; - is standard input.
+// readSources reads files; - is standard input. Those that can be read are
+// returned also when others cannot.
 func (p *Program) readSources(names []string) ([]sourceFile, error) {
-	files := make([]sourceFile, len(names))
-	for i, name := range names {
+	var files []sourceFile
+	var errs []error
+	for _, name := range names {
 		f, err := p.readSource(name)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
-		files[i] = f
+		files = append(files, f)
 	}
-	return files, nil
+	return files, errors.Join(errs...)
 }
 
 // readSource reads one file. One byte above the limit of a definition is enough
@@ -86,6 +96,9 @@ func (p *Program) readSources(names []string) ([]sourceFile, error) {
 func (p *Program) readSource(name string) (sourceFile, error) {
 	in := p.Stdin
 	if name != "-" {
+		if info, err := os.Stat(p.path(name)); err == nil && info.IsDir() {
+			return sourceFile{}, usage("name the files in it, as in "+filepath.Join(name, "order.yaml"), "%s is a directory", name)
+		}
 		f, err := os.Open(p.path(name))
 		if err != nil {
 			return sourceFile{}, err
@@ -100,10 +113,10 @@ func (p *Program) readSource(name string) (sourceFile, error) {
 	return sourceFile{name, text}, nil
 }
 
-func checkFiles(files []sourceFile) checked {
+func checkFiles(files []sourceFile, check func(name string, text []byte) (*workflow.Definition, []workflow.Problem)) checked {
 	out := checked{Problems: []workflow.Problem{}}
 	for _, f := range files {
-		_, problems := workflow.Parse(f.name, f.text)
+		_, problems := check(f.name, f.text)
 		out.add(problems)
 	}
 	return out
@@ -129,12 +142,13 @@ func writeProblems(w io.Writer, files []sourceFile, c checked, colours bool) err
 		}
 	}
 	switch {
+	case len(files) == 0: // there was nothing to read
 	case c.Errors+c.Warnings == 0 && len(files) == 1:
 		fmt.Fprintf(&b, "%s: no problems\n", files[0].name)
 	case c.Errors+c.Warnings == 0:
 		fmt.Fprintf(&b, "%d files: no problems\n", len(files))
 	default:
-		fmt.Fprintf(&b, "%d errors, %d warnings; ringi explain ID shows how it is meant\n", c.Errors, c.Warnings)
+		fmt.Fprintf(&b, "%s, %s; ringi explain ID shows how it is meant\n", counted(c.Errors, "error"), counted(c.Warnings, "warning"))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -236,7 +250,7 @@ func (p *Program) publishCommand() *cobra.Command {
 }
 
 func (p *Program) publish(ctx context.Context, files []sourceFile) error {
-	out := published{Published: []publishedFile{}, checked: checkFiles(files)}
+	out := published{Published: []publishedFile{}, checked: checkFiles(files, workflow.Parse)} // the quotas are the server's
 	if out.Errors > 0 {
 		return p.printPublished(files, out)
 	}

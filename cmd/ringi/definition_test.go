@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -62,7 +63,12 @@ func TestCheckAcceptsWhatIsRight(t *testing.T) {
 	if got := w.runWith(helloDefinition, "check", "-"); got.code != exitOK {
 		t.Errorf("from standard input: %+v", got)
 	}
-	if got := w.run("check", "hello.yaml", "missing.yaml"); got.code != exitNotFound || got.out != "" {
+	w.write("wrong.yaml", wrongDefinition)
+	got := w.run("check", "gone.yaml", "wrong.yaml", "missing.yaml")
+	if got.code != exitNotFound || !strings.Contains(got.out, "wrong.yaml:5:5") || !strings.Contains(got.err, "gone.yaml") || !strings.Contains(got.err, "missing.yaml") {
+		t.Errorf("files of which some are missing: %+v", got)
+	}
+	if got := w.run("check", "gone.yaml"); got.code != exitNotFound || got.out != "" {
 		t.Errorf("a missing file: %+v", got)
 	}
 }
@@ -94,6 +100,37 @@ func TestExplainShowsWrongAndRight(t *testing.T) {
 	if got := w.run("explain"); got.code != exitOK || strings.Count(got.out, "\n") < len(workflow.Rules()) {
 		t.Errorf("the list: %+v", got)
 	}
+}
+
+const longDefinition = `ringi: v1
+name: long
+steps:
+`
+
+// W3: what check says is what publishing says, also of quotas.
+func TestAQuotaIsAProblemBeforeAndWhilePublishing(t *testing.T) {
+	w := newDesk(t)
+	w.start("serve")
+	w.write("long.yaml", longDefinition+numbered(60, "  - { id: s%d, set: { a%d: 1 } }\n"))
+	for _, verb := range []string{"check", "publish"} {
+		var got published
+		w.exits(exitProblems, &got, verb, "long.yaml")
+		if got.Errors != 1 || got.Problems[0].ID != "RG0032" || got.Problems[0].Line != 24 || got.Problems[0].Suggestion == "" {
+			t.Errorf("%s says %+v", verb, got)
+		}
+	}
+	if got := w.run("check", "long.yaml"); !strings.Contains(got.out, "1 error, 0 warnings") || !strings.Contains(got.out, "raised it") {
+		t.Errorf("check prints %s", got.out)
+	}
+}
+
+// numbered repeats a format with a running number, twice each.
+func numbered(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i, i)
+	}
+	return b.String()
 }
 
 // W2: publishing the same again changes nothing, and nothing is published when

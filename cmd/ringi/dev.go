@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,12 +57,11 @@ func (p *Program) dev(ctx context.Context) error {
 		return err
 	}
 	database := filepath.Join(dir, "ringi.db")
-	keys := database + adminKeySuffix + "s"
-	if err := makeKeys(keys, p.Now(), append(devPeople(dir), admin(database))...); err != nil {
-		return err
-	}
 	log := p.logger()
-	n, err := p.openNode(ctx, nodeConfig{database: database, listen: p.get(setListen), keys: keys, log: log})
+	n, err := p.openNode(ctx, nodeConfig{
+		database: database, listen: p.get(setListen), log: log,
+		keys: database + adminKeySuffix + "s", own: append(devPeople(dir), admin(database)),
+	})
 	if err != nil {
 		return err
 	}
@@ -100,15 +100,16 @@ func (p *Program) introduce(ctx context.Context, svc ringi.Service, dir, url str
 	if url != defaultServer {
 		server = " --server " + url
 	}
+	call := shellWord(p.Name)
 	out := struct {
 		URL      string   `json:"url"`
 		Dir      string   `json:"dir"`
 		People   []string `json:"people"`
 		Commands []string `json:"commands"`
 	}{URL: url, Dir: dir, Commands: []string{
-		fmt.Sprintf("ringi start %s --input @%s --key %s --as carol%s", order.DefinitionName, filepath.Join(devDir, "order.json"), key, server),
-		"ringi approvals" + server,
-		fmt.Sprintf("ringi approve %s --as alice --yes%s", key, server),
+		fmt.Sprintf("%s start %s --input @%s --key %s --as carol%s", call, order.DefinitionName, filepath.Join(devDir, "order.json"), key, server),
+		call + " approvals" + server,
+		fmt.Sprintf("%s approve %s --as alice --yes%s", call, key, server),
 	}}
 	for _, k := range devPeople(dir) {
 		out.People = append(out.People, k.who.ID)
@@ -125,8 +126,8 @@ terminal, in this directory:
   %s
   %s
 
-One more vote, --as bob, and it is charged and shipped: ringi show %s
-`, url, dir, out.Commands[0], out.Commands[1], out.Commands[2], key)
+One more vote, --as bob, and it is charged and shipped: %s show %s%s
+`, url, dir, out.Commands[0], out.Commands[1], out.Commands[2], call, key, server)
 	}
 	if err != nil {
 		p.say("ringi: %v", err)
@@ -134,6 +135,17 @@ One more vote, --as bob, and it is charged and shipped: ringi show %s
 	if p.Listening != nil {
 		p.Listening(url)
 	}
+}
+
+// shellWord is text as a shell takes it for one word.
+func shellWord(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-+/:@%", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // writeExampleOrder writes an order that needs approval.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -74,6 +75,34 @@ func TestDevKeepsEverythingInItsDirectory(t *testing.T) {
 		t.Error("it does not start again in its directory")
 	}
 	w.ok(nil, "runs", "--as", "carol")
+}
+
+func TestTheSuggestionsOfDevNameTheProgramAsItWasCalled(t *testing.T) {
+	for name, want := range map[string]string{"": "ringi ", "../bin/ringi": "../bin/ringi ", "/a b/ri'ngi": `'/a b/ri'\''ngi' `} {
+		w := newDesk(t)
+		ctx, stop := context.WithCancel(t.Context())
+		out := &safeBuffer{}
+		p := w.program("dev", "--listen", "127.0.0.1:0", "--json")
+		p.Name, p.Stdout = name, out
+		p.Listening = func(string) { stop() }
+		p.Run(ctx)
+		var said struct{ Commands []string }
+		if err := json.Unmarshal([]byte(out.String()), &said); err != nil || len(said.Commands) != 3 {
+			t.Fatalf("%q: %s: %v", name, out, err)
+		}
+		for _, c := range said.Commands {
+			if !strings.HasPrefix(c, want) {
+				t.Errorf("called as %q it suggests %s", name, c)
+			}
+		}
+	}
+}
+
+func TestReplayFindsTheDatabaseOfDev(t *testing.T) {
+	w := newDesk(t)
+	w.start("dev").end()
+	w.ok(nil, "replay", "--all")
+	w.exits(exitNotFound, nil, "replay", "--all", "--database", "sqlite:./ringi.db")
 }
 
 func TestDevIsForThisMachineOnly(t *testing.T) {

@@ -74,7 +74,7 @@ func (p *Program) resolveCommand() *cobra.Command {
 	var answer ringi.ResolveIncident
 	var how, output, input string
 	cmd := &cobra.Command{
-		Use: "resolve RUN INCIDENT", Short: "Answer an incident", Args: between(1, "RUN", "INCIDENT"),
+		Use: "resolve RUN [INCIDENT]", Short: "Answer an incident", Args: between(1, "RUN", "INCIDENT"),
 		Long: "Answers an incident. INCIDENT is its number, and may be left out when the run has only one.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			answer.How = ringi.Resolution(how)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/access"
+	"github.com/ringiflow/ringi/api"
 )
 
 func (p *Program) keysCommand() *cobra.Command {
@@ -43,6 +45,9 @@ func (p *Program) newKeyCommand() *cobra.Command {
 			t.row("line", line)
 			if err := p.print(out, t); err != nil {
 				return err
+			}
+			if who.Kind == ringi.Machine && slices.Contains(who.Scopes, api.ScopeDecide) {
+				p.say("machines never vote: the scope %s lets this key do nothing; --kind person is for people", api.ScopeDecide)
 			}
 			if !p.json() {
 				p.say("give the key to %s, who puts it into a file for --key-file; add the line to the file of ringi serve --keys", who.ID)

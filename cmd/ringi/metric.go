@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -96,7 +97,9 @@ type countedStore struct {
 	m     *metrics
 	wake  chan<- struct{}
 	probe func(ctx context.Context, bytes int) error
+	log   *slog.Logger
 	full  atomic.Int64 // bytes of the last batch, if it failed; else 0
+	away  atomic.Bool  // the last call failed, and the log says so
 }
 
 // probeLeast and probeMost bound what is written to see whether a write works
@@ -110,11 +113,12 @@ const (
 func (s *countedStore) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
 	if bytes := s.full.Load(); len(writes) == 0 && bytes > 0 {
 		if err := s.probe(ctx, int(bytes)); err != nil {
-			return store.Committed{}, err
+			return store.Committed{}, s.tell(ctx, err)
 		}
 		s.full.CompareAndSwap(bytes, 0)
 	}
 	done, err := s.Store.Commit(ctx, writes...)
+	_ = s.tell(ctx, err) // it is returned below
 	if len(writes) == 0 {
 		return done, err
 	}
@@ -151,6 +155,19 @@ func (s *countedStore) Commit(ctx context.Context, writes ...store.Write) (store
 		}
 	}
 	return done, nil
+}
+
+// tell logs when the database goes away and when it is back, once each, and
+// returns err. A call that its caller ended says nothing about the database.
+func (s *countedStore) tell(ctx context.Context, err error) error {
+	switch lost := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt); {
+	case ctx.Err() != nil:
+	case lost && !s.away.Swap(true):
+		s.log.Warn("the database is away: nothing is answered that it does not hold, until it is back", "err", err)
+	case err == nil && s.away.Swap(false):
+		s.log.Info("the database is back: the server goes on")
+	}
+	return err
 }
 
 // bytesOf is about as much as the writes take: their bodies, and as much again

@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/access"
 	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/engine"
 	"github.com/ringiflow/ringi/outbox"
@@ -47,8 +51,9 @@ const (
 type nodeConfig struct {
 	database string // path
 	listen   string
-	keys     string // path
-	outbox   string // a value of the setting
+	keys     string    // path
+	own      []madeKey // those that the server makes itself, and their lines in keys; none when keys are configured
+	outbox   string    // a value of the setting
 	log      *slog.Logger
 }
 
@@ -67,12 +72,20 @@ type node struct {
 	leaving atomic.Bool   // draining
 }
 
-func (p *Program) openNode(ctx context.Context, c nodeConfig) (n *node, err error) {
-	keys, err := openKeys(c.keys, c.log)
-	if err != nil {
-		return nil, usage("a line is: name kind groups scopes sha256; ringi keys new makes one", "%v", err)
+// openNode opens everything. What another server may have open beside this
+// database is written only once the database is ours: a server that is refused
+// leaves nothing behind.
+func (p *Program) openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
+	var keys *access.Keys
+	if len(c.own) == 0 { // a wrong file is found before anything is opened
+		if keys, err = openKeys(c); err != nil {
+			return nil, err
+		}
 	}
-	n = &node{nodeConfig: c, p: p}
+	if err := checkPlace(c.database); err != nil {
+		return nil, err
+	}
+	n := &node{nodeConfig: c, p: p}
 	if n.store, err = sqlite.Open(ctx, sqlite.Config{Path: c.database}); err != nil {
 		return nil, err
 	}
@@ -81,9 +94,17 @@ func (p *Program) openNode(ctx context.Context, c nodeConfig) (n *node, err erro
 			err = errors.Join(err, n.close())
 		}
 	}()
+	if len(c.own) > 0 {
+		if err = makeKeys(c.keys, p.Now(), c.own...); err != nil {
+			return nil, err
+		}
+		if keys, err = openKeys(c); err != nil {
+			return nil, err
+		}
+	}
 	m := newMetrics()
 	wake := make(chan struct{}, 1)
-	n.counted = &countedStore{Store: n.store, m: m, wake: wake, probe: n.store.Probe}
+	n.counted = &countedStore{Store: n.store, m: m, wake: wake, probe: n.store.Probe, log: c.log}
 	if n.engine, err = engine.New(engine.Config{
 		Store: n.counted, Records: n.store, Catalog: n.store, Events: n.store,
 		Log: c.log, Observer: m.observer(), WorkersUp: n.up.Load, Drain: drainTime,
@@ -96,6 +117,24 @@ func (p *Program) openNode(ctx context.Context, c nodeConfig) (n *node, err erro
 		return nil, err
 	}
 	return n, n.makeServer(whoBy(keys), m)
+}
+
+// checkPlace refuses a path at which no database can be, with the part of it that
+// is wrong.
+func checkPlace(database string) error {
+	if info, err := os.Stat(database); err == nil && info.IsDir() {
+		return usage("name a file in it, as in sqlite:"+filepath.Join(database, "ringi.db"), "the database %s is a directory", database)
+	}
+	dir := filepath.Dir(database)
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return usage("make it, or name a database elsewhere", "there is no directory %s for the database", dir)
+	case err != nil:
+		return usage("name a database elsewhere", "the directory of the database cannot be used: %v", err)
+	case !info.IsDir():
+		return usage("name a database elsewhere", "%s is no directory, so that no database can be in it", dir)
+	}
+	return nil
 }
 
 // openRelay opens the destination of messages.

@@ -66,7 +66,7 @@ func TestAnIncidentIsListedAndResolved(t *testing.T) {
 		t.Errorf("the table is %s", table)
 	}
 	id := string(run.Run)
-	w.exits(exitConflict, nil, "resolve", id, "999", "--how", "retry", "--reason", "r")
+	w.exits(exitNotFound, nil, "resolve", id, "999", "--how", "retry", "--reason", "r")
 	var s steered
 	w.ok(&s, "resolve", id, "--how", "undo_rest", "--reason", "nothing to share")
 	if !s.Status.Final() {

@@ -153,6 +153,14 @@ func plain(s string) string {
 	}, s)
 }
 
+// counted is a number of things, as in 1 error and 2 errors.
+func counted[N int | int64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // short is text cut to n characters.
 func short(s string, n int) string {
 	r := []rune(plain(s))

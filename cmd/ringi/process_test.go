@@ -169,6 +169,11 @@ func TestALockedDatabaseIsUnavailableUntilItIsFree(t *testing.T) {
 	if run := w.begin("paid", "-i", "order=A", "--key", "A"); run.Status != ringi.Waiting {
 		t.Errorf("afterwards: %+v", run)
 	}
+	for _, said := range []string{"the database is away", "the database is back"} {
+		if n := strings.Count(r.err.String(), said); n != 1 {
+			t.Errorf("the log says %d times that %s:\n%s", n, said, r.err)
+		}
+	}
 }
 
 func statusOf(t *testing.T, url string) int {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ const interruptGrace = time.Second
 // A Program is one call of ringi. The zero value of every field works: nothing
 // comes in, and what goes out is dropped. A Program runs once.
 type Program struct {
+	Name   string                   // what a person types to call it again; "" is ringi
 	Args   []string                 // without the program's name
 	Env    func(name string) string // "" for what is not set
 	Dir    string                   // relative paths start here; "" is the process's working directory
@@ -84,6 +86,9 @@ func (p *Program) Run(ctx context.Context) int {
 
 // complete fills in what the caller left out.
 func (p *Program) complete() {
+	if p.Name == "" {
+		p.Name = "ringi"
+	}
 	if p.Env == nil {
 		p.Env = func(string) string { return "" }
 	}
@@ -114,6 +119,7 @@ func (p *Program) execute(ctx context.Context) error {
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
+	strictHelp(root)
 	err := root.ExecuteContext(ctx)
 	if errors.Is(err, errPrinted) {
 		return nil
@@ -173,6 +179,40 @@ func (p *Program) rootCommand() *cobra.Command {
 	groups(root, "Operation", p.replayCommand(), simCommand(p), p.keysCommand(), p.versionCommand())
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesText})
 	return root
+}
+
+// strictHelp makes help and completion refuse what they do not know, where cobra
+// would print something else and exit with 0. The outputs of root are set by then:
+// its completion remembers them.
+func strictHelp(root *cobra.Command) {
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage("ringi help lists them", "there is no help about %q", strings.Join(args, " "))
+			}
+			cmd.InitDefaultHelpFlag() // as --help would, so that both print the same
+			return cmd.Help()
+		},
+	})
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		var shells []string
+		for _, shell := range cmd.Commands() {
+			shells = append(shells, shell.Name())
+		}
+		cmd.Args = nil
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("take one of "+strings.Join(shells, ", "), "there is no completion for %q", args[0])
+			}
+			return cmd.Help()
+		}
+	}
 }
 
 // groups adds commands under a heading of the help.

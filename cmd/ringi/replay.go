@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -46,7 +47,11 @@ lost. Nor does it look at sent events, messages and the audit trail.`,
 }
 
 func (p *Program) replay(ctx context.Context, args []string) (err error) {
-	db, err := sqlite.OpenReading(ctx, sqlite.Config{Path: p.path(sqlitePath(p.get(setDatabase)))})
+	file := p.databaseHere()
+	db, err := sqlite.OpenReading(ctx, sqlite.Config{Path: file})
+	if errors.Is(err, fs.ErrNotExist) {
+		return &ending{code: exitNotFound, message: "there is no database " + file, hint: "--database sqlite:PATH names it", err: err}
+	}
 	if err != nil {
 		return err
 	}
@@ -61,7 +66,7 @@ func (p *Program) replay(ctx context.Context, args []string) (err error) {
 		q.Told = func(sum engine.Replayed) {
 			if now := p.Now(); now.Sub(told) >= progressEvery {
 				told = now
-				p.say("%d runs, %d events, %d mismatches so far", sum.Runs, sum.Events, len(sum.Mismatches))
+				p.say("%s, %s, %d mismatches so far", counted(sum.Runs, "run"), counted(sum.Events, "event"), len(sum.Mismatches))
 			}
 		}
 	}
@@ -95,13 +100,13 @@ func (p *Program) printReplayed(out engine.Replayed) error {
 	}
 	if len(out.Mismatches) == 0 {
 		t = table{}
-		t.row(fmt.Sprintf("%d runs, %d events: everything follows from the events", out.Runs, out.Events))
+		t.row(fmt.Sprintf("%s, %s: everything follows from the events", counted(out.Runs, "run"), counted(out.Events, "event")))
 	}
 	if err := p.print(out, t); err != nil || len(out.Mismatches) == 0 {
 		return err
 	}
 	return &ending{
-		code: exitFailed, message: fmt.Sprintf("%d of what stands beside the events of %d runs does not follow from them", len(out.Mismatches), out.Runs),
+		code: exitFailed, message: fmt.Sprintf("%d of what stands beside the events of %s does not follow from them", len(out.Mismatches), counted(out.Runs, "run")),
 		hint: "the log is the truth; somebody or something changed the rest",
 	}
 }

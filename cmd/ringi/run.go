@@ -90,6 +90,9 @@ func pages(limit int, get func(limit int) (n int, more bool, err error)) error {
 	}
 	for limit > 0 {
 		n, more, err := get(min(limit, largestPage))
+		if e := refusalOf(err); e != nil && e.Code == ringi.CodeInvalid { // a cursor or filter that is none
+			return usage(e.Hint, "%s", e.Message)
+		}
 		if err != nil || !more || n == 0 {
 			return err
 		}
@@ -112,6 +115,10 @@ type runState struct {
 	WaitingFor  string       `json:"waitingFor"`
 	Steps       []stepState  `json:"steps"`
 	EffectsLeft []string     `json:"effectsLeft"`
+
+	Paused    *ringi.PauseState `json:"paused,omitempty"`
+	Waits     []ringi.WaitView  `json:"waits,omitempty"`
+	Incidents []ringi.Incident  `json:"incidents,omitempty"`
 }
 
 type stepState struct {
@@ -121,7 +128,10 @@ type stepState struct {
 }
 
 func stateOf(v ringi.RunView) runState {
-	s := runState{Run: v.Run, Status: v.Status, WaitingFor: v.WaitingFor, Steps: []stepState{}, EffectsLeft: []string{}}
+	s := runState{
+		Run: v.Run, Status: v.Status, WaitingFor: v.WaitingFor, Steps: []stepState{}, EffectsLeft: []string{},
+		Paused: v.Paused, Waits: v.Waits, Incidents: v.Incidents,
+	}
 	for _, st := range v.Steps {
 		s.Steps = append(s.Steps, stepState{st.ID, st.Outcome, st.Attempts})
 	}
@@ -180,6 +190,12 @@ func (p *Program) printRun(v ringi.RunView) error {
 	if v.Cause != nil {
 		rows = append(rows, [2]string{"cause", causeText(v.Cause)})
 	}
+	if v.Paused != nil {
+		rows = append(rows, [2]string{"paused", pauseText(*v.Paused)})
+	}
+	for _, wait := range v.Waits {
+		rows = append(rows, [2]string{"waits at " + wait.Step, waitText(wait)})
+	}
 	for _, i := range v.Incidents {
 		rows = append(rows, [2]string{"incident " + strconv.FormatInt(i.ID, 10), incidentText(i)})
 	}
@@ -199,6 +215,33 @@ func (p *Program) printRun(v ringi.RunView) error {
 		steps.row(s.ID, s.Outcome, strconv.Itoa(s.Attempts), s.Undo, short(causeText(s.Error), 100))
 	}
 	return steps.write(p.Stdout, p.colours())
+}
+
+// pauseText says who holds a run, since when and why.
+func pauseText(s ringi.PauseState) string {
+	text := "by " + s.By + " since " + moment(s.At)
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
+}
+
+// waitText says what a step waits for, and how long at most.
+func waitText(w ringi.WaitView) string {
+	text := "for " + w.For
+	if w.Event != "" {
+		text += " " + w.Event
+	}
+	if w.Key != "" {
+		text += " with the key " + w.Key
+	}
+	if len(w.Approvers) > 0 {
+		text += " by " + strings.Join(w.Approvers, ", ")
+	}
+	if !w.Until.IsZero() {
+		text += ", until " + moment(w.Until)
+	}
+	return text
 }
 
 func causeText(c *ringi.Cause) string {

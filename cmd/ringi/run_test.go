@@ -299,6 +299,82 @@ func TestARunWithoutWorkerSaysSo(t *testing.T) {
 	}
 }
 
+func TestAPausedOrWaitingRunSaysWhyAndForWhat(t *testing.T) {
+	w, run := finance(t)
+	id := string(run)
+	s := w.show(run)
+	if len(s.Waits) != 1 || s.Waits[0].For != "approval" || s.Waits[0].Step != "approve" || !slices.Equal(s.Waits[0].Approvers, []string{"group:finance"}) || s.Waits[0].Until.IsZero() || s.Paused != nil {
+		t.Errorf("waiting: %+v", s)
+	}
+	if text := w.run("show", id).out; !strings.Contains(text, "waits at approve") || !strings.Contains(text, "for approval by group:finance, until 20") {
+		t.Errorf("waiting:\n%s", text)
+	}
+	w.people(principal{"olga", "person", "", []string{"read", "operate"}})
+	eventually(t, "olga's key", func() bool { return w.run("show", id, "--key-file", "olga").code == exitOK })
+	w.env["RINGI_KEY_FILE"] = "olga"
+	w.ok(nil, "pause", id, "--reason", "the shop is closed")
+	if s := w.show(run); s.Paused == nil || s.Paused.By != "olga" || s.Paused.Reason != "the shop is closed" || s.Paused.At.IsZero() {
+		t.Errorf("paused: %+v", s.Paused)
+	}
+	if text := w.run("show", id).out; !strings.Contains(text, "by olga since 20") || !strings.Contains(text, "the shop is closed") {
+		t.Errorf("paused:\n%s", text)
+	}
+}
+
+func TestAWaitForAnEventNamesItAndItsKey(t *testing.T) {
+	w := newDesk(t)
+	w.start("serve")
+	w.write("paid.yaml", paidDefinition)
+	w.ok(nil, "publish", "paid.yaml")
+	run := w.begin("paid", "-i", "order=A-7")
+	if text := w.run("show", string(run.Run)).out; !strings.Contains(text, "for event order.paid with the key A-7") {
+		t.Errorf("shows\n%s", text)
+	}
+}
+
+func TestAnInputThatDoesNotFitComesWithAHint(t *testing.T) {
+	w := newDesk(t)
+	w.start("serve")
+	w.write("hello.yaml", helloDefinition)
+	w.ok(nil, "publish", "hello.yaml")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"start", "hello"}, "--input '{}'"},
+		{[]string{"start", "hello", "-i", "who=5"}, `-i 'who="5"'`},
+		{[]string{"start", "hello", "-i", "who=true"}, `-i 'who="true"'`},
+	} {
+		if got := w.run(c.args...); got.code != exitFailed || !strings.Contains(got.err, c.want) {
+			t.Errorf("ringi %s: %+v, want %s", strings.Join(c.args, " "), got, c.want)
+		}
+	}
+	w.ok(nil, "start", "hello", "-i", `who="5"`)
+}
+
+// Two keys that are no text are never one key.
+func TestAKeyThatIsNoTextIsRefused(t *testing.T) {
+	w := newDesk(t)
+	w.start("serve")
+	w.write("hello.yaml", helloDefinition)
+	w.ok(nil, "publish", "hello.yaml")
+	for _, key := range []string{"order-\xe9", "order-\xe8"} {
+		if got := w.run("start", "hello", "-i", "who=a", "--key", key); got.code != exitFailed || !strings.Contains(got.err, "UTF-8") {
+			t.Errorf("%q: %+v", key, got)
+		}
+	}
+}
+
+func TestACursorThatIsNoneIsAMistakeOfTheCall(t *testing.T) {
+	w := newDesk(t)
+	w.start("serve")
+	for _, list := range []string{"runs", "approvals", "incidents"} {
+		if got := w.run(list, "--after", "foo"); got.code != exitUsage || !strings.Contains(got.err, "cursor") {
+			t.Errorf("%s: %+v", list, got)
+		}
+	}
+}
+
 func TestMembersAreTakenAsJSONWhereTheyAre(t *testing.T) {
 	got, err := withMembers(json.RawMessage(`{"a":9007199254740993,"b":1}`), []string{"b=0.10", "c=text", "d=\"2\"", "e=", "f={\"x\":[1]}", "g=a=b"})
 	want := `{"a":9007199254740993,"b":0.10,"c":"text","d":"2","e":"","f":{"x":[1]},"g":"a=b"}`

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/url"
@@ -33,17 +34,17 @@ func (p *Program) serve(ctx context.Context) error {
 	database := p.path(sqlitePath(p.get(setDatabase)))
 	keys := p.path(p.get(setKeys))
 	log := p.logger()
+	var own []madeKey
 	if !p.given(setKeys) {
-		own := admin(database)
+		own = []madeKey{admin(database)}
 		keys = database + adminKeySuffix + "s"
-		if err := makeKeys(keys, p.Now(), own); err != nil {
-			return err
-		}
-		log.Info("no keys are configured: the admin key is in a file that the other commands find", "file", own.file)
 	}
-	n, err := p.openNode(ctx, nodeConfig{database: database, listen: p.get(setListen), keys: keys, outbox: p.get(setOutbox), log: log})
+	n, err := p.openNode(ctx, nodeConfig{database: database, listen: p.get(setListen), keys: keys, own: own, outbox: p.get(setOutbox), log: log})
 	if err != nil {
 		return err
+	}
+	if len(own) > 0 {
+		log.Info("no keys are configured: the admin key is in a file that the other commands find", "file", own[0].file)
 	}
 	return n.run(ctx, func(url string) {
 		log.Info("listening", "url", url, "database", database, "version", buildOf().Version)
@@ -93,8 +94,16 @@ func (p *Program) logger() *slog.Logger {
 }
 
 // openKeys reads a file of keys; a change of it that cannot be read is logged.
-func openKeys(file string, log *slog.Logger) (*access.Keys, error) {
-	return access.Open(access.Config{File: file, Trouble: func(err error) {
-		log.Error("the changed file of keys is not used; what was read last stays in force", "err", err)
+func openKeys(c nodeConfig) (*access.Keys, error) {
+	keys, err := access.Open(access.Config{File: c.keys, Trouble: func(err error) {
+		if errors.Is(err, access.ErrNoKeys) {
+			c.log.Warn("nobody can use this server: add lines to its file of keys, which ringi keys new makes", "file", c.keys)
+			return
+		}
+		c.log.Error("the changed file of keys is not used; what was read last stays in force", "err", err)
 	}})
+	if err != nil {
+		return nil, usage("a line is: name kind groups scopes sha256; ringi keys new makes one", "%v", err)
+	}
+	return keys, nil
 }

@@ -323,6 +323,66 @@ func TestASecondServerOnOneDatabaseIsRefused(t *testing.T) {
 	}
 }
 
+// A server that is refused leaves nothing behind: beside ringi dev it would
+// otherwise take the keys of its people away.
+func TestAServerThatIsRefusedWritesNothing(t *testing.T) {
+	w := newDesk(t)
+	w.start("dev")
+	keys := filepath.Join(w.dir, ".ringi", "ringi.db.keys")
+	before, err := os.ReadFile(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.Stat(filepath.Join(w.dir, ".ringi", "ringi.db.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.run("serve", "--database", "sqlite:.ringi/ringi.db", "--listen", "127.0.0.1:0"); got.code != exitFailed || !strings.Contains(got.err, "in use by process") {
+		t.Errorf("%+v", got)
+	}
+	after, err := os.ReadFile(keys)
+	if err != nil || string(after) != string(before) {
+		t.Errorf("the keys of dev became %s, %v", after, err)
+	}
+	if now, err := os.Stat(filepath.Join(w.dir, ".ringi", "ringi.db.key")); err != nil || !now.ModTime().Equal(key.ModTime()) {
+		t.Errorf("the key of dev was touched: %v", err)
+	}
+	w.ok(nil, "runs", "--as", "alice")
+
+	w.write("foreign.db", "this is a text and no database, and longer than the header of one would be: one hundred bytes.......")
+	for _, database := range []string{"foreign.db", ".", "missing/ringi.db"} {
+		if got := w.run("serve", "--database", "sqlite:"+database, "--listen", "127.0.0.1:0"); got.code == exitOK {
+			t.Errorf("%s: %+v", database, got)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(w.dir, "*.key*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestAServerWhoseMessagesHaveNowhereToGoSaysSo(t *testing.T) {
+	for _, outbox := range []string{"file:missing/events", "file:."} {
+		w := newDesk(t)
+		got := w.run("serve", "--listen", "127.0.0.1:0", "--outbox", outbox)
+		if got.code != exitFailed && got.code != exitNotFound || got.err == "" || strings.Contains(got.err, "panic") {
+			t.Errorf("--outbox %s: %+v", outbox, got)
+		}
+		if again := w.start("serve"); again.url == "" { // what was opened was closed
+			t.Error("the database is still open")
+		}
+	}
+}
+
+func TestAFileWithoutKeysIsNotSilent(t *testing.T) {
+	w := newDesk(t)
+	w.write("keys", "# nobody yet\n")
+	r := w.start("serve", "--keys", "keys")
+	if !strings.Contains(r.err.String(), "level=WARN") || !strings.Contains(r.err.String(), "ringi keys new") {
+		t.Errorf("the log is %s", r.err)
+	}
+}
+
 func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
 	w := newDesk(t)
 	r := w.start("serve")

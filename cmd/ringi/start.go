@@ -55,6 +55,9 @@ func (p *Program) start(ctx context.Context, f startFlags) error {
 	if f.timeout < 0 || f.timeout > 0 && !f.wait && !f.watch {
 		return usage("", "--timeout is for --wait and --watch, and above 0")
 	}
+	if f.start.Version < 0 {
+		return usage("0 is the latest", "--version is %d, and versions begin with 1", f.start.Version)
+	}
 	input, err := p.document("input", f.input)
 	if err != nil {
 		return err
@@ -68,7 +71,7 @@ func (p *Program) start(ctx context.Context, f startFlags) error {
 	}
 	res, err := do(ctx, svc, "", f.start)
 	if err != nil {
-		return err
+		return f.hinted(err)
 	}
 	out := startedRun{res.Run, res.Created, res.Version, res.Status}
 	if !f.wait && !f.watch {
@@ -101,6 +104,35 @@ func (p *Program) start(ctx context.Context, f startFlags) error {
 		return err
 	}
 	return notCompleted(view)
+}
+
+// hinted says how an input is given, when the one that was given, or none, did
+// not fit.
+func (f startFlags) hinted(err error) error {
+	e := refusalOf(err)
+	if e == nil || e.Code != ringi.CodeInvalid || !strings.Contains(e.Message, "input") {
+		return err
+	}
+	hint := ""
+	switch {
+	case f.start.Input == nil:
+		hint = "no input was given: an empty object is --input '{}', and -i NAME=VALUE or --input @FILE give more"
+	default:
+		for _, m := range f.members {
+			name, value, _ := strings.Cut(m, "=")
+			if !strings.HasPrefix(value, `"`) && json.Valid([]byte(value)) {
+				hint = fmt.Sprintf(`%s was taken as JSON; as a text it is -i '%s="%s"'`, m, name, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value))
+				break
+			}
+		}
+	}
+	if hint == "" {
+		return err
+	}
+	if e.Hint != "" {
+		hint = e.Hint + "; " + hint
+	}
+	return &ringi.Error{Code: e.Code, Message: e.Message, Hint: hint, Err: err}
 }
 
 func (p *Program) printStarted(out startedRun) error {
