@@ -126,10 +126,10 @@ func (c *catalog) pinned(ctx context.Context, s *ringi.State) (*workflow.Definit
 		if ringi.ErrorCode(err) == ringi.CodeUnavailable {
 			return nil, err
 		}
-		return nil, &brokenRun{fmt.Errorf("definition %s version %d: %w", s.Definition, s.Version, err)}
+		return nil, unreadRun(fmt.Errorf("definition %s version %d: %w", s.Definition, s.Version, err))
 	}
 	if def.Digest != s.Digest {
-		return nil, &brokenRun{fmt.Errorf("definition %s version %d has the digest %s, the run began with %s", s.Definition, s.Version, def.Digest, s.Digest)}
+		return nil, unreadRun(fmt.Errorf("definition %s version %d has the digest %s, the run began with %s", s.Definition, s.Version, def.Digest, s.Digest))
 	}
 	return def, nil
 }
@@ -184,9 +184,12 @@ func (c *catalog) compile(key nameKey, d store.Definition, era int) (*workflow.D
 	if def != nil && def.Digest == d.Digest {
 		return def, nil
 	}
-	def, problems := workflow.Parse(d.Name, d.Source)
-	if def == nil {
-		return nil, internalFault(fmt.Errorf("stored version %d of %s cannot be read any more: %v", d.Version, d.Name, problems))
+	def, err := readVersion(d)
+	if err != nil {
+		return nil, &ringi.Error{
+			Code: ringi.CodeInternal, Message: fmt.Sprintf("version %d of definition %s is corrupt: %v", d.Version, d.Name, err), Err: err,
+			Hint: "put the database back from a backup, or publish the definition again with a change, which makes a new version",
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

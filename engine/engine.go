@@ -327,12 +327,28 @@ func (p *parts) heard(sent time.Time, done store.Committed) {
 // read or decided is quarantined; the others go on.
 func (p *parts) runFault(key store.Key, err error) *ringi.Error {
 	var broken *brokenRun
-	if errors.As(err, &broken) {
-		p.sick.put(key, p.clock.now(), err)
+	if errors.As(err, &broken) && p.sick.put(key, p.clock.now(), err) {
 		p.log.Error("a run is quarantined", "tenant", int64(key.Tenant), "run", string(key.Run), "err", err)
 		p.observe.quarantined(key, err)
 	}
 	return storeFault(err)
+}
+
+// leftOut takes an error that came beside a good answer, because rows were left
+// out of it that cannot be read: each is told of once. Any other error is
+// returned.
+func (p *parts) leftOut(err error) error {
+	var bad *store.Unreadable
+	if !errors.As(err, &bad) {
+		return err
+	}
+	for _, row := range bad.Rows {
+		if p.sick.mark(row, p.clock.now()) {
+			p.log.Error("a row cannot be read", "tenant", int64(row.Key.Tenant), "run", string(row.Key.Run), "row", row.String())
+			p.observe.quarantined(row.Key, &store.Unreadable{Rows: []store.BadRow{row}})
+		}
+	}
+	return nil
 }
 
 // internalFault is a fault of ours; err is for the operator's log.
@@ -344,9 +360,15 @@ func internalFault(err error) *ringi.Error {
 // that is a refusal already.
 func storeFault(err error) *ringi.Error {
 	var refusal *ringi.Error
+	var broken *brokenRun
 	switch {
 	case errors.As(err, &refusal):
 		return refusal
+	case errors.As(err, &broken):
+		return &ringi.Error{
+			Code: ringi.CodeInternal, Message: whyAlone(err), Err: err,
+			Hint: "`ringi replay` with the run's id names what does not hold together; put the database back from a backup, or mend the program",
+		}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrDoubt),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return unavailable(err)

@@ -109,7 +109,7 @@ func (p *parts) restore(ctx context.Context, l store.Loaded, key store.Key) (*st
 		return p.refold(ctx, key)
 	}
 	if err != nil {
-		return nil, &brokenRun{err}
+		return nil, unreadRun(err)
 	}
 	return f.standing(), nil
 }
@@ -130,10 +130,10 @@ func (p *parts) refold(ctx context.Context, key store.Key) (*standing, error) {
 		}
 		was := f.state.Seq
 		if err := f.add(rows); err != nil {
-			return nil, &brokenRun{err}
+			return nil, unreadRun(err)
 		}
 		if f.state.Seq == was {
-			return nil, &brokenRun{fmt.Errorf("the log row after event %d ends before it", was)}
+			return nil, unreadRun(fmt.Errorf("the log row after event %d ends before it", was))
 		}
 	}
 }

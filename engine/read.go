@@ -29,53 +29,127 @@ func noRun(run ringi.RunID) error {
 }
 
 // Run folds the run's log. A run that cannot be read is shown by its list row,
-// with the incident that says so.
+// with the incident that says so; one that can be read, and beside whose log
+// something cannot, has that incident too.
 func (r *reader) Run(ctx context.Context, tenant ringi.Tenant, run ringi.RunID) (ringi.RunView, error) {
 	key := store.Key{Tenant: tenantOr(tenant), Run: run}
 	if _, ok := store.RunBytes(run); !ok {
 		return ringi.RunView{}, noRun(run)
 	}
+	if err := r.touch(ctx); err != nil {
+		return ringi.RunView{}, err
+	}
 	row, err := r.Records.Run(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return ringi.RunView{}, noRun(run)
+	missing := errors.Is(err, store.ErrNotFound)
+	if missing {
+		row, err = store.RunRecord{Key: key}, nil
 	}
-	if r.reach.note(ctx, err) != nil {
+	if r.reach.note(ctx, r.leftOut(err)) != nil {
 		return ringi.RunView{}, storeFault(err)
 	}
-	loaded, err := r.Store.Load(ctx, key)
-	if r.reach.note(ctx, err) != nil {
-		return ringi.RunView{}, storeFault(err)
-	}
-	s, err := r.restore(ctx, loaded[0], key)
+	s, err := r.read(ctx, key)
 	var broken *brokenRun
-	if errors.As(err, &broken) {
-		r.log.Error("a run cannot be read", "tenant", int64(key.Tenant), "run", string(run), "err", err)
-		return corruptView(row, err), nil
-	}
-	if err != nil {
+	switch {
+	case errors.As(err, &broken):
+		_ = r.runFault(key, err)
+		return r.withSick(key, corruptView(row)), nil
+	case err != nil:
 		return ringi.RunView{}, storeFault(err)
-	}
-	if s.state.Seq == 0 {
+	case s.state.Seq == 0 && missing:
 		return ringi.RunView{}, noRun(run)
+	case s.state.Seq == 0:
+		_ = r.runFault(key, unreadRun(errors.New("it is in the list and has no log")))
+		return r.withSick(key, corruptView(row)), nil
+	case missing:
+		_ = r.leftOut(missingRow(key))
+	}
+	for _, key := range r.sick.unsure(key.Tenant, run, 1) {
+		if err := r.examine(ctx, key); err != nil {
+			return ringi.RunView{}, storeFault(err)
+		}
 	}
 	v := s.state.View()
 	if v.Status == ringi.Running && row.TasksReady > 0 && row.TasksLeased == 0 {
 		v.WaitingFor = waitsForWorker
 	}
-	return v, nil
+	return r.withSick(key, v), nil
+}
+
+// read folds a run and makes sure that it can go on: its definition must stand,
+// as long as it has not ended.
+func (r *reader) read(ctx context.Context, key store.Key) (*standing, error) {
+	loaded, err := r.Store.Load(ctx, key)
+	if r.reach.note(ctx, err) != nil {
+		return nil, err
+	}
+	s, err := r.restore(ctx, loaded[0], key)
+	if err != nil || s.state.Seq == 0 || s.state.End != nil {
+		return s, err
+	}
+	if _, err := r.catalog.pinned(ctx, s.state); err != nil {
+		var broken *brokenRun
+		if !errors.As(err, &broken) {
+			return nil, err
+		}
+		_ = r.runFault(key, err) // it cannot go on, and all of it can be shown
+	}
+	return s, nil
+}
+
+// examine reads all of a run that may be unreadable, so that what the
+// quarantine says of it holds now.
+func (r *reader) examine(ctx context.Context, key store.Key) error {
+	s, err := r.read(ctx, key)
+	var broken *brokenRun
+	if errors.As(err, &broken) {
+		_ = r.runFault(key, err)
+		return nil
+	}
+	if err != nil || s.state.Seq == 0 {
+		return err
+	}
+	_, listed := r.Records.Run(ctx, key)
+	_, rows := r.Records.Standing(ctx, key)
+	sound := true
+	for _, err := range []error{listed, rows} {
+		var bad *store.Unreadable
+		switch {
+		case err == nil:
+		case errors.Is(err, store.ErrNotFound):
+			err, sound = missingRow(key), false
+		case errors.As(err, &bad):
+			sound = false
+		}
+		if r.reach.note(ctx, r.leftOut(err)) != nil {
+			return err
+		}
+	}
+	if _, err := r.catalog.pinned(ctx, s.state); sound && (err == nil || s.state.End != nil) {
+		r.sick.readable(key)
+	}
+	return nil
+}
+
+// missingRow is what is wrong with a run that has a log and no list row.
+func missingRow(key store.Key) error {
+	return &store.Unreadable{Rows: []store.BadRow{{Key: key, Table: "list", Err: errors.New("the row is missing")}}}
+}
+
+// withSick adds the incident of a sick run.
+func (r *reader) withSick(key store.Key, v ringi.RunView) ringi.RunView {
+	for _, in := range r.sick.incidents(key.Tenant, key.Run) {
+		v.Incidents = append(v.Incidents, in.Incident)
+	}
+	return v
 }
 
 // waitsForWorker is what a run waits for whose tasks nobody holds. It is read
 // from the task rows, not written.
 const waitsForWorker = "worker"
 
-func corruptView(row store.RunRecord, err error) ringi.RunView {
+func corruptView(row store.RunRecord) ringi.RunView {
 	return ringi.RunView{
 		RunSummary: summary(row), Steps: []ringi.StepView{}, EffectsLeft: []string{}, RepairOf: row.RepairOf,
-		Incidents: []ringi.Incident{{
-			Kind: ringi.IncidentCorrupt, Since: row.StartedAt, Allowed: []ringi.Resolution{},
-			Message: whyAlone(err),
-		}},
 	}
 }
 
@@ -114,8 +188,12 @@ func (r *reader) History(ctx context.Context, q ringi.HistoryQuery) (ringi.Histo
 	for _, row := range rows {
 		bytes += len(row.Body)
 		events, err := decode(row)
+		if err != nil && len(page.Events) > 0 {
+			page.Next = page.Events[len(page.Events)-1].Seq // what can be read first
+			return page, nil
+		}
 		if err != nil {
-			return ringi.HistoryPage{}, storeFault(err)
+			return ringi.HistoryPage{}, r.runFault(key, unreadRun(err))
 		}
 		for _, e := range events {
 			if e.Seq <= q.After {
@@ -175,12 +253,9 @@ func (r *reader) List(ctx context.Context, q ringi.Query) (page ringi.Page, err 
 	case ringi.ApprovalQuery:
 		q.Tenant = tenantOr(q.Tenant)
 		page.Approvals, page.Next, err = r.Records.Approvals(ctx, q)
+		err = r.leftOut(err)
 	case ringi.IncidentQuery:
-		q.Tenant = tenantOr(q.Tenant)
-		page.Incidents, page.Next, err = r.Records.Incidents(ctx, q)
-		if err == nil && q.After == "" { // what no row could say
-			page.Incidents = append(r.sick.incidents(q.Tenant, q.Run), page.Incidents...)
-		}
+		page, err = r.incidents(ctx, q)
 	case ringi.DefinitionQuery:
 		page, err = r.definitions(ctx, q)
 	case ringi.WorkerQuery:
@@ -194,9 +269,38 @@ func (r *reader) List(ctx context.Context, q ringi.Query) (page ringi.Page, err 
 	return page, nil
 }
 
+// mostExamined bounds how many sick runs one look at the list reads again.
+const mostExamined = 20
+
+// incidents lists those that stand in the store, and before them the runs whose
+// trouble no row could say: all that this node knows of, or of the one run that
+// was asked for what reading it tells.
+func (r *reader) incidents(ctx context.Context, q ringi.IncidentQuery) (page ringi.Page, err error) {
+	q.Tenant = tenantOr(q.Tenant)
+	if err := r.touch(ctx); err != nil {
+		return page, err
+	}
+	page.Incidents, page.Next, err = r.Records.Incidents(ctx, q)
+	if err = r.leftOut(err); err != nil || q.After != "" {
+		return page, err
+	}
+	again := r.sick.unsure(q.Tenant, q.Run, mostExamined)
+	if _, ok := store.RunBytes(q.Run); ok && len(again) == 0 {
+		again = []store.Key{{Tenant: q.Tenant, Run: q.Run}}
+	}
+	for _, key := range again {
+		if err := r.examine(ctx, key); err != nil {
+			return page, err
+		}
+	}
+	page.Incidents = append(r.sick.incidents(q.Tenant, q.Run), page.Incidents...)
+	return page, nil
+}
+
 func (r *reader) runs(ctx context.Context, q ringi.RunQuery) (page ringi.Page, err error) {
 	q.Tenant = tenantOr(q.Tenant)
 	rows, next, err := r.Records.Runs(ctx, q)
+	err = r.leftOut(err)
 	page.Runs = make([]ringi.RunSummary, len(rows))
 	for i, row := range rows {
 		page.Runs[i] = summary(row)
