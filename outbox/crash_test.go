@@ -21,8 +21,9 @@ import (
 	"github.com/ringiflow/ringi/outbox"
 )
 
-// crashRole makes the test binary the process that dies: "write" or "relay". The
-// other variables say where.
+// crashRole makes the test binary the process that dies: "write", "relay", or
+// "keep", a relay that stays when there is nothing left to send. The other
+// variables say where.
 const (
 	crashRole = "RINGI_CRASH_ROLE"
 	crashDB   = "RINGI_CRASH_DB"
@@ -91,6 +92,8 @@ func crashChild() int {
 			err = p.write(context.Background())
 		case "relay":
 			err = p.deliver(context.Background(), 2*time.Second)
+		case "keep":
+			err = p.keep(context.Background())
 		}
 	}
 	if err != nil {
@@ -147,6 +150,22 @@ func (p place) deliver(ctx context.Context, most time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// keep relays for a while.
+func (p place) keep(ctx context.Context) error {
+	file, err := outbox.OpenFile(p.sink, "")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	relay, err := p.relay(file)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return relay.Run(ctx)
 }
 
 // crasherDir is where crasher put its binary, for TestMain to remove.
@@ -381,7 +400,7 @@ func TestACleanUpThatDiesDeletesNothingHalf(t *testing.T) { // O-5, O-29
 		} else if _, err := p.db.Exec(`update outbox set delivered_at = $1`, old); err != nil {
 			t.Fatal(err)
 		}
-		p.dies(t, "relay", outbox.CrashPruning)
+		p.dies(t, "keep", outbox.CrashPruning)
 		if n := p.count(t, `select count(*) from outbox`); n != 20 {
 			t.Errorf("%d of 20 rows are left", n)
 		}

@@ -25,8 +25,7 @@ type Postgres struct {
 	db *sql.DB
 
 	mu    sync.Mutex
-	turn  map[string]int64 // by destination, the tenant that began the last claim
-	known map[string]bool  // destinations whose partitions have rows
+	looks map[string]*look // by destination
 }
 
 var _ Source = (*Postgres)(nil)
@@ -34,7 +33,7 @@ var _ Source = (*Postgres)(nil)
 // NewPostgres returns the source over db, which the caller opens and closes and
 // on which PostgresSchema has been run.
 func NewPostgres(db *sql.DB) *Postgres {
-	return &Postgres{db: db, turn: map[string]int64{}, known: map[string]bool{}}
+	return &Postgres{db: db, looks: map[string]*look{}}
 }
 
 const (
@@ -87,41 +86,38 @@ func (s *Postgres) claim(ctx context.Context, c Claim) (Batch, error) {
 	if err := c.check(); err != nil {
 		return Batch{}, err
 	}
-	var due bool
-	if err := s.db.QueryRowContext(ctx, pgAnyDue, c.Destination, c.Now).Scan(&due); err != nil {
-		return Batch{}, fmt.Errorf("look for due messages: %w", err)
+	l := s.lookOf(c.Destination)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.busy {
+		if err := s.db.QueryRowContext(ctx, pgAnyDue, c.Destination, c.Now).Scan(&l.busy); err != nil {
+			return Batch{}, fmt.Errorf("look for due messages: %w", err)
+		}
+		if !l.busy {
+			return Batch{}, nil
+		}
 	}
-	if !due {
-		return Batch{}, nil
-	}
-	if err := s.meet(ctx, c.Destination); err != nil {
+	if err := s.meet(ctx, l, c.Destination); err != nil {
 		return Batch{}, err
 	}
 	var batch Batch
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		fences, err := lockPartitions(ctx, tx, c)
 		if err != nil || len(fences) == 0 {
+			l.busy = false
 			return err
 		}
-		sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, after: s.lastTurn(c.Destination)}
-		if c.Partitions != nil {
-			sh.parts = fences
-		}
-		ch, err := choose(ctx, sh, c, sh.after)
+		ch, err := l.choose(ctx, tx, c, fences)
 		if err != nil {
 			return err
 		}
 		batch = Batch{More: ch.more}
+		l.busy = ch.more || len(ch.rows) > 0
 		if err := pgSetBacks(ctx, tx, ch.setbacks); err != nil || len(ch.rows) == 0 {
 			return err
 		}
+		l.turn = ch.rows[0].key.Tenant
 		batch.Messages, err = pgTake(ctx, tx, c, ch.rows, fences)
-		if errors.Is(err, errMoved) {
-			batch.More = true
-		}
-		if err == nil {
-			s.setTurn(c.Destination, ch.rows[0].key.Tenant)
-		}
 		return err
 	})
 	if errors.Is(err, errMoved) {
@@ -133,33 +129,28 @@ func (s *Postgres) claim(ctx context.Context, c Claim) (Batch, error) {
 // errMoved rolls a claim back whose rows were changed while it chose.
 var errMoved = errors.New("a row was marked while it was being claimed")
 
-// meet makes the rows of a destination's partitions, once per process.
-func (s *Postgres) meet(ctx context.Context, destination string) error {
+// lookOf returns what claims of a destination remember.
+func (s *Postgres) lookOf(destination string) *look {
 	s.mu.Lock()
-	known := s.known[destination]
-	s.mu.Unlock()
-	if known {
+	defer s.mu.Unlock()
+	l := s.looks[destination]
+	if l == nil {
+		l = &look{}
+		s.looks[destination] = l
+	}
+	return l
+}
+
+// meet makes the rows of a destination's partitions, once per process.
+func (s *Postgres) meet(ctx context.Context, l *look, destination string) error {
+	if l.met {
 		return nil
 	}
 	if _, err := s.db.ExecContext(ctx, pgPartitions, destination, Partitions); err != nil {
 		return fmt.Errorf("write the partitions of destination %q: %w", destination, err)
 	}
-	s.mu.Lock()
-	s.known[destination] = true
-	s.mu.Unlock()
+	l.met = true
 	return nil
-}
-
-func (s *Postgres) lastTurn(destination string) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.turn[destination]
-}
-
-func (s *Postgres) setTurn(destination string, tenant int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.turn[destination] = tenant
 }
 
 // lockPartitions returns the partitions that are claimed from, with their epochs.

@@ -38,11 +38,15 @@ func (s *Postgres) Hold(ctx context.Context, h Hold) (Held, error) {
 	if err := h.check(); err != nil {
 		return Held{}, err
 	}
-	if err := s.meet(ctx, h.Destination); err != nil {
+	l := s.lookOf(h.Destination)
+	l.mu.Lock()
+	err := s.meet(ctx, l, h.Destination)
+	l.mu.Unlock()
+	if err != nil {
 		return Held{}, fmt.Errorf("outbox: hold partitions: %w", err)
 	}
 	var held Held
-	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+	err = s.write(ctx, func(tx *sql.Tx) (err error) {
 		held, err = hold(ctx, tx, h)
 		return err
 	})

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -21,8 +23,8 @@ const (
 	pgRow = `o.id::text, o.tenant, o.aggregatetype, o.aggregateid, o.seq, o.state, o.claim_epoch, o.next_at, octet_length(o.payload)`
 
 	// pgFirst reads the first due rows of many tenants at once.
-	pgFirst = `select ` + pgRow + ` from unnest(string_to_array($1, ',')::bigint[]) as t(tenant) cross join lateral (
-			select * from outbox where state < 2 and destination = $2 and tenant = t.tenant and next_at <= $3
+	pgFirst = `select ` + pgRow + ` from jsonb_to_recordset($1::text::jsonb) as t(tenant bigint, low timestamptz) cross join lateral (
+			select * from outbox where state < 2 and destination = $2 and tenant = t.tenant and next_at >= t.low and next_at <= $3
 				and ($4 = '' or part = any (string_to_array($4, ',')::smallint[]))
 			order by next_at, id limit $5) o order by o.next_at, o.id`
 
@@ -31,14 +33,62 @@ const (
 			and (o.next_at, o.id) > ($5, $6::text::uuid) order by o.next_at, o.id limit $7`
 
 	// pgRuns reads the fronts of many keys at once.
-	pgRuns = `select ` + pgRow + ` from jsonb_to_recordset($1::text::jsonb) as k(tenant bigint, aggregatetype text, aggregateid text, n int) cross join lateral (
-			select * from outbox where state < 2 and seq > 0 and tenant = k.tenant and aggregatetype = k.aggregatetype and aggregateid = k.aggregateid
+	pgRuns = `select ` + pgRow + ` from jsonb_to_recordset($1::text::jsonb) as k(tenant bigint, aggregatetype text, aggregateid text, head bigint, n int) cross join lateral (
+			select * from outbox where state < 2 and seq > 0 and seq >= k.head and tenant = k.tenant and aggregatetype = k.aggregatetype and aggregateid = k.aggregateid
 				and destination = $2 order by seq limit k.n) o order by o.tenant, o.aggregatetype, o.aggregateid, o.seq`
 
-	// leastPerTenant is how many rows of each tenant the first look takes, at
-	// least: enough to find a claimable one among a few that are not.
-	leastPerTenant = 16
+	// morePerTenant is how many rows of each tenant the first look takes beyond
+	// its share of the claim, for those that turn out not to be claimable.
+	morePerTenant = 16
+
+	// cheapLook is how long a full look may take without being put off. After one
+	// that took longer, the next comes when fullLookShare times as much has passed.
+	cheapLook     = 10 * time.Millisecond
+	fullLookShare = 20
+
+	// mostHeads bounds the keys whose heads are remembered.
+	mostHeads = 100_000
 )
+
+// look is what claims of one destination remember from one to the next. All of
+// it only saves work. Rows that were delivered leave entries in the indexes that
+// a vacuum cannot remove while any transaction in the database is older, and
+// whoever begins at the front reads all of them at every claim. So a claim begins
+// where the last one found something: nothing undelivered was in front of that,
+// and what a commit or an operator put there since is found by the next full
+// look, which comes at once when a short one finds nothing.
+type look struct {
+	mu   sync.Mutex
+	met  bool  // the rows of the partitions are there
+	busy bool  // the last claim found something
+	turn int64 // the tenant that began the last claim
+
+	parts   string          // the partitions that the rest is about
+	tenants []int64         // nil: nothing is remembered
+	low     map[int64]int64 // when each tenant's first due row was due
+	heads   map[Key]int64   // the number of each key's head
+	again   time.Time       // by the clock of the claims, when everything is to be looked at again
+}
+
+// choose chooses what to claim, with a short look if one will do.
+func (l *look) choose(ctx context.Context, tx *sql.Tx, c Claim, fences map[int]int64) (choice, error) {
+	sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, parts: partList(fences), look: l}
+	if l.tenants != nil && l.parts == sh.parts && c.Now.Before(l.again) {
+		ch, err := choose(ctx, sh, c, l.turn)
+		if err != nil || len(ch.rows) > 0 {
+			return ch, err
+		}
+	}
+	l.parts, l.tenants, l.low, l.heads = sh.parts, nil, map[int64]int64{}, map[Key]int64{}
+	begun := time.Now()
+	sh.ahead = nil
+	ch, err := choose(ctx, sh, c, l.turn)
+	l.again = c.Now
+	if cost := time.Since(begun); cost > cheapLook {
+		l.again = c.Now.Add(fullLookShare * cost)
+	}
+	return ch, err
+}
 
 // pgShelf reads for a choice inside the claim's transaction. A round trip costs
 // more than the rows that it brings, so the first look asks for the first rows of
@@ -46,16 +96,27 @@ const (
 type pgShelf struct {
 	tx          *sql.Tx
 	destination string
-	parts       map[int]int64 // nil: all
+	parts       string // those that are claimed from, as partList writes them
 	now         int64
 	limit       int
-	after       int64 // the tenant that began the last claim
+	look        *look
 
 	ahead map[int64][]row // first rows, read but not handed out
 	most  int             // how many of each were asked for
 }
 
 func (sh *pgShelf) tenants(ctx context.Context) ([]int64, error) {
+	if sh.look.tenants == nil {
+		list, err := sh.allTenants(ctx)
+		if err != nil || len(list) == 0 {
+			return nil, err
+		}
+		sh.look.tenants = list
+	}
+	return sh.look.tenants, sh.first(ctx, inTurn(sh.look.tenants, sh.look.turn))
+}
+
+func (sh *pgShelf) allTenants(ctx context.Context) ([]int64, error) {
 	rows, err := sh.tx.QueryContext(ctx, pgTenants, sh.destination)
 	if err != nil {
 		return nil, err
@@ -69,26 +130,37 @@ func (sh *pgShelf) tenants(ctx context.Context) ([]int64, error) {
 		}
 		list = append(list, t)
 	}
-	if err := rows.Err(); err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return list, sh.look(ctx, inTurn(list, sh.after))
+	return list, rows.Err()
 }
 
-// look reads the first due rows of the tenants whose turn comes first.
-func (sh *pgShelf) look(ctx context.Context, turns []int64) error {
+// first reads the first due rows of the tenants whose turn comes first.
+func (sh *pgShelf) first(ctx context.Context, turns []int64) error {
 	turns = turns[:min(len(turns), sh.limit)]
-	sh.most = min(page, max(leastPerTenant, 2*sh.limit/len(turns)))
+	sh.most = min(page, morePerTenant+sh.limit/len(turns))
 	sh.ahead = make(map[int64][]row, len(turns))
-	for _, t := range turns {
-		sh.ahead[t] = nil
+	type from struct {
+		Tenant int64     `json:"tenant"`
+		Low    time.Time `json:"low"`
 	}
-	rows, err := sh.list(ctx, pgFirst, numbers(turns), sh.destination, fromMicro(sh.now), sh.partList(), sh.most)
+	froms := make([]from, len(turns))
+	for i, t := range turns {
+		sh.ahead[t] = nil
+		froms[i] = from{t, fromMicro(sh.look.low[t])}
+	}
+	list, err := json.Marshal(froms)
+	if err != nil {
+		return err
+	}
+	rows, err := sh.list(ctx, pgFirst, string(list), sh.destination, fromMicro(sh.now), sh.parts, sh.most)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		sh.ahead[r.key.Tenant] = append(sh.ahead[r.key.Tenant], r)
+		t := r.key.Tenant
+		if len(sh.ahead[t]) == 0 {
+			sh.look.low[t] = r.nextAt
+		}
+		sh.ahead[t] = append(sh.ahead[t], r)
 	}
 	return nil
 }
@@ -101,7 +173,7 @@ func (sh *pgShelf) due(ctx context.Context, tenant, now int64, last row) ([]row,
 	if last.id == "" {
 		last.id = "00000000-0000-0000-0000-000000000000"
 	}
-	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, fromMicro(now), sh.partList(), fromMicro(last.nextAt), last.id, page)
+	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, fromMicro(now), sh.parts, fromMicro(last.nextAt), last.id, page)
 	return rows, len(rows) < page, err
 }
 
@@ -113,11 +185,12 @@ func (sh *pgShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, e
 		Tenant        int64  `json:"tenant"`
 		AggregateType string `json:"aggregatetype"`
 		AggregateID   string `json:"aggregateid"`
+		Head          int64  `json:"head"`
 		N             int    `json:"n"`
 	}
 	wants := make([]want, 0, len(most))
 	for key, n := range most {
-		wants = append(wants, want{key.Tenant, key.AggregateType, key.AggregateID, n})
+		wants = append(wants, want{key.Tenant, key.AggregateType, key.AggregateID, sh.look.heads[key], n})
 	}
 	list, err := json.Marshal(wants)
 	if err != nil {
@@ -128,7 +201,13 @@ func (sh *pgShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, e
 		return nil, err
 	}
 	runs := make(map[Key][]row, len(most))
+	if len(sh.look.heads) > mostHeads {
+		clear(sh.look.heads)
+	}
 	for _, r := range rows {
+		if len(runs[r.key]) == 0 {
+			sh.look.heads[r.key] = r.seq
+		}
 		runs[r.key] = append(runs[r.key], r)
 	}
 	return runs, nil
@@ -153,15 +232,16 @@ func (sh *pgShelf) list(ctx context.Context, query string, args ...any) ([]row, 
 	return list, rows.Err()
 }
 
-// partList is the partitions as a list of numbers; empty means all.
-func (sh *pgShelf) partList() string {
-	if sh.parts == nil {
+// partList is partitions as a list of numbers; empty means all.
+func partList(parts map[int]int64) string {
+	if len(parts) == Partitions {
 		return ""
 	}
-	list := make([]int64, 0, len(sh.parts))
-	for p := range sh.parts {
+	list := make([]int64, 0, len(parts))
+	for p := range parts {
 		list = append(list, int64(p))
 	}
+	slices.Sort(list)
 	return numbers(list)
 }
 

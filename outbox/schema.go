@@ -95,7 +95,7 @@ create table if not exists outbox (
   last_error    text,
   part          smallint    not null generated always as ((hashtextextended(aggregateid, tenant) & 63)::smallint) stored
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
-create index if not exists outbox_due on outbox (destination, tenant, next_at, part) where state < 2;
+create index if not exists outbox_due on outbox (destination, tenant, next_at, id, part) where state < 2;
 create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, destination, seq) where state < 2 and seq > 0;
 create index if not exists outbox_delivered on outbox (delivered_at) where state = 2;
 create index if not exists outbox_dead on outbox (tenant, id) where state = 3;
