@@ -102,6 +102,28 @@ func TestRunsSurviveKill9(t *testing.T) {
 }
 
 // A second signal does not wait for the request that holds the drain up.
+// A standard input from the null device is nobody who could answer a question.
+func TestTheNullDeviceIsNobody(t *testing.T) {
+	w := newDesk(t)
+	p := w.process("approve", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1", "approve") // exec gives it the null device
+	if code := p.exit(); code != exitUsage || !strings.Contains(p.err.String(), "nobody is here") {
+		t.Errorf("exits with %d: %s", code, p.err)
+	}
+}
+
+func TestDevSuggestsTheProgramThatWasCalled(t *testing.T) {
+	w := newDesk(t)
+	w.env["PATH"] = w.dir // no ringi is found there
+	p := w.process("dev", "--listen", "127.0.0.1:0")
+	eventually(t, "the suggestions", func() bool { return strings.Contains(p.out.String(), "  "+shellWord(p.Args[0])+" start ") })
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.exit(); code != exitOK {
+		t.Errorf("exits with %d: %s", code, p.err)
+	}
+}
+
 func TestASecondSignalExitsAtOnce(t *testing.T) {
 	w := newDesk(t)
 	p := w.server()
