@@ -91,8 +91,11 @@ func TestServiceDeliversEvents(t *testing.T) { // TC-46, TC-47
 		if v := w.becomes(first, ringi.Completed); string(v.Output) != `{"yen":1.50}` && string(v.Output) != `{"yen":1.5}` {
 			t.Errorf("output %s", v.Output)
 		}
-		if again := w.do(op, "", ringi.SendEvent{ID: "e1", Name: "paid", Key: "o1"}); again.Err != nil || again.Answer.Outcome != ringi.Repeated {
+		if again := w.do(op, "", ringi.SendEvent{ID: "e1", Name: "paid", Key: "o1", Data: json.RawMessage(`{"yen":1.50}`)}); again.Err != nil || again.Answer.Outcome != ringi.Repeated {
 			t.Errorf("sent again: %+v", again)
+		}
+		if other := w.do(op, "", ringi.SendEvent{ID: "e1", Name: "paid", Key: "o1", Data: json.RawMessage(`{"yen":2}`)}); ringi.ErrorCode(other.Err) != ringi.CodeInvalid { // S-16
+			t.Errorf("another event under the same id: %+v", other)
 		}
 		early := w.do(op, "", ringi.SendEvent{Name: "paid", Key: "o2", Data: json.RawMessage(`2`)})
 		if early.Err != nil || early.ID == "" {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -146,8 +147,14 @@ func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) 
 	}
 	event := ringi.SentEvent{ID: a.ID, Name: a.Name, Key: a.Key, Data: a.Data, SentAt: now}
 	created, err := w.Events.Send(ctx, cmd.Tenant, event, now.Add(min(keep, longestKeep)))
-	if w.reach.note(ctx, err) != nil {
-		return ringi.Result{Err: unavailable(err)}
+	if known := (*store.EventKnown)(nil); errors.As(w.reach.note(ctx, err), &known) {
+		return ringi.Result{ID: a.ID, Err: &ringi.Error{
+			Code: ringi.CodeInvalid, Message: fmt.Sprintf("the event id %q belongs to an event with another name, key or data", short(a.ID)),
+			Hint: "an id names one event: repeat that unchanged, or give this one an id of its own",
+		}}
+	}
+	if err != nil {
+		return ringi.Result{Err: storeFault(err)}
 	}
 	res := ringi.Result{ID: a.ID, Created: created, Answer: ringi.Answer{Outcome: ringi.Accepted}}
 	if !created {
