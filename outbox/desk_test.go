@@ -191,7 +191,8 @@ func TestTheBacklogIsCountedPerDestinationAndTenant(t *testing.T) {
 		m := b.claim(t, begin, 1)[0]
 		b.mark(t, begin, m, outbox.MarkFailed, begin)
 		want := []outbox.Depth{
-			{Tenant: 1, Pending: 1, Oldest: begin}, {Tenant: 2, Pending: 1, Oldest: begin},
+			{Tenant: 1, Pending: 1, Oldest: begin},
+			{Tenant: 2, Pending: 1, Oldest: begin},
 			{Destination: "mail", Tenant: 1, Pending: 2, Oldest: begin},
 		}
 		want[m.Tenant-1].Failing = 1

@@ -10,45 +10,78 @@
 //
 // # The life of a message
 //
-//	InsertSQLite   the row, in the caller's transaction: state pending
+//	UnitOfWork     change and message, one commit: state pending
 //	Source.Claim   one bounded batch: state claimed, attempt counted, epoch raised
 //	Sink.Publish   outside any transaction, in the order of each key
-//	Source.Mark    delivered, to be tried again, dead, or given back
+//	Source.Mark    delivered, to be tried again, dead, parked, or given back
 //	Source.Prune   delivered rows go when they are old enough
+//
+// # Writing
+//
+// UnitOfWork begins a transaction of database/sql or pgx, or joins the caller's,
+// and writes its messages last. Whoever has a transaction already may also call
+// InsertSQLite, InsertPostgres or postgres.Insert, or send the one statement of
+// PostgresInsert himself; a repository that fulfils Writer is all that is needed.
+// Stamp gives messages what they lack: an id, the time, the trace of the context,
+// and by Routes a destination with its largest message. StartRun makes a message
+// that starts a run of ringi.
+//
+// # Relaying
+//
+// A Relay serves one destination from one Source. Destinations are apart: each has
+// a relay, and so a circuit, of its own, and what waits for one that is down is
+// never read on behalf of another. Several relays, in one process or many, may
+// serve one destination: with a Fleet they share its 64 partitions under leases,
+// and without one their claims wait for each other.
+//
+// A Desk is what operators use: list, retry, send again, purge, and count per
+// destination and tenant.
 //
 // # What is promised
 //
 // Every committed message is delivered at least once, under the id that it got
 // when it was written. A crash after the destination's answer and before the
-// mark sends it again with the same id; consumers drop repeats by that id.
+// mark sends it again with the same id; consumers drop repeats by that id, for
+// which package inbox is made.
 //
-// Messages of one key (tenant, aggregate type, aggregate id) are published in
-// the order in which their transactions committed. The order is a number that
-// the insert takes from the aggregate's head row, whose lock is held until the
-// commit. It is not a clock, nor a global id: both are handed out before the
-// commit, so two transactions can commit the other way round. The price is that
-// two transactions which write messages of one aggregate wait for each other; a
-// message that needs no order says Unordered and takes no lock.
+// Messages of one key (tenant, aggregate type, aggregate id) are published to
+// each destination in the order in which their transactions committed. The order
+// is a number that the insert takes from the aggregate's head row, whose lock is
+// held until the commit. It is not a clock, nor a global id, nor a transaction
+// id: all are handed out before the commit, so two transactions can commit the
+// other way round. The price is that two transactions which write messages of one
+// aggregate wait for each other; a message that needs no order says Unordered and
+// takes no lock.
 //
 // Rows are claimed by their state. The rejected alternative is a reader that
 // remembers the last id it saw: it skips every row whose transaction took an
 // earlier id and committed later.
 //
 // A message that its destination refuses is tried again with growing pauses
-// while later messages of its key wait; after a number of tries it is either
-// set aside as dead, where it stays in the table for a person to see, or it
-// goes on blocking its key, as the policy says. A destination that is down
-// costs no message an attempt: the relay stops asking for a while (a circuit)
-// and goes on at full speed when a single message gets through.
+// while later messages of its key wait. After a number of tries it is, as the
+// policy says, set aside as dead, where it stays in the table for a person to
+// see; or parked, and its key waits for a person; or it goes on blocking its key.
+// A destination that is down costs no message an attempt: the relay stops asking
+// for a while (a circuit) and goes on at full speed when a single message gets
+// through. An attempt is counted when it begins, so that a message which kills
+// the relay does not do so for ever.
+//
+// A relay that was stopped past its lease changes nothing when it wakes: every
+// mark names the epoch of the claim and that of the partition.
 //
 // # What is not promised
 //
 // Exactly-once delivery does not exist; a consumer that cannot bear repeats
-// keeps the ids it has handled. Order holds while one relay reads the table; a
-// relay that was paused past its lease can mark nothing, but a message that it
-// has already begun to send may still arrive late, as a repeat. The row that
-// numbers an aggregate stays for ever, since a number must never be given twice.
+// keeps the ids it has handled. A relay that was stopped in the middle of sending
+// may still finish when it wakes: what it sends then are repeats, which can arrive
+// after later messages of their key. The row that numbers an aggregate stays for
+// ever, since a number must never be given twice.
 //
-// The package imports nothing else of this module, so that a service without
-// the engine can use it.
+// Polling finds a message within a second at most, at once with a hint from the
+// same process. Reading the database's write-ahead log would find it without
+// polling, at the price of a replication slot that must be watched, since a
+// consumer that stops fills the server's disk; the table serves both.
+//
+// The package imports nothing else of this module and no driver, so that a
+// service without the engine can use it. Brokers are sub-packages.
 package outbox

@@ -265,8 +265,8 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // TestThreeRelaysDeliverEachMessageOnceAndInOrder lets three relays, each with a
-// pool of its own, share a table while four writers fill it. O8, O-16
-func TestThreeRelaysDeliverEachMessageOnceAndInOrder(t *testing.T) {
+// pool of its own, share a table while four writers fill it.
+func TestThreeRelaysDeliverEachMessageOnceAndInOrder(t *testing.T) { // O8, O-16
 	url := postgresURL(t)
 	db := openPostgres(t, url)
 	insert := insertPostgres(db)
