@@ -262,3 +262,41 @@ func TestThreeActivitiesInSequenceWriteTenRows(t *testing.T) {
 		t.Errorf("%d rows, %v, want 10", after-before, err)
 	}
 }
+
+// S5: after a clean stop the file alone is everything, for whoever copies it.
+func TestACleanStopLeavesEverythingInTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ringi.db")
+	s := openStore(t, path)
+	for n := range 50 {
+		mustCommit(t, s, startOf(n, 1000))
+	}
+	foreign, err := sql.Open("sqlite", path) // beside it, as replay or sqlite3
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	var runs int
+	if err := foreign.QueryRow(`select count(*) from run`).Scan(&runs); err != nil || runs != 50 {
+		t.Fatalf("%d runs, %v", runs, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+		t.Errorf("%d bytes are left beside the database", wal.Size())
+	}
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(copied, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := openStore(t, copied)
+	for n := range 50 {
+		if !stands(t, again, startOf(n, 0)) {
+			t.Errorf("run %d is not in the copy", n)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 )
 
@@ -25,11 +24,15 @@ func lockFile(path string) (*fileLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock file: %w", err)
 	}
-	_, err = file.WriteString(strconv.Itoa(os.Getpid()) + "\n")
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("lock file %s: %w", path, err)
+	return &fileLock{path}, file.Close()
+}
+
+// sign writes this process into the file.
+func (l *fileLock) sign() error {
+	if err := os.WriteFile(l.path, []byte(pidText()), 0o600); err != nil {
+		return fmt.Errorf("lock file: %w", err)
 	}
-	return &fileLock{path}, nil
+	return nil
 }
 
 // release deletes the lock file.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -30,13 +29,19 @@ func lockFile(path string) (*fileLock, error) {
 		holder, _ := io.ReadAll(io.LimitReader(file, 64)) // nothing written yet is no reason to fail
 		return nil, &InUseError{Lock: path, PID: strings.TrimSpace(string(holder))}
 	}
-	if err := file.Truncate(0); err == nil {
-		_, err = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("lock file %s: %w", path, err), file.Close())
-		}
-	}
 	return &fileLock{file}, nil
+}
+
+// sign writes this process into the file.
+func (l *fileLock) sign() error {
+	err := l.file.Truncate(0)
+	if err == nil {
+		_, err = l.file.WriteAt([]byte(pidText()), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("lock file: %w", err)
+	}
+	return nil
 }
 
 // release gives the lock back. The file stays: deleting it would let a process

@@ -6,7 +6,8 @@
 // the power. Beside it stand FILE-wal and FILE-shm, which belong to it (copy
 // them together, with the process stopped, or use a tool that knows SQLite's
 // backup), and FILE.lock, which names the process that has it open; a second
-// one is refused.
+// one is refused, also through another name of the file. A clean stop brings
+// FILE-wal into FILE.
 //
 // Every write begins with BEGIN IMMEDIATE. A batch is tried with its
 // conditions folded into the statements that write; when one fails, which is
@@ -63,8 +64,8 @@ type Config struct {
 type Store struct {
 	path        string
 	now         func() time.Time
-	lock        *fileLock
-	file        fs.FileInfo // of the database, to notice another file in its place
+	lock        *databaseLock // nil: only reading
+	file        fs.FileInfo   // of the database, to notice another file in its place
 	incarnation string
 	writer      *sql.DB // one connection; whoever has it is the only one that writes
 	readers     *sql.DB
@@ -87,13 +88,17 @@ var (
 
 // InUseError says that another process has the database open.
 type InUseError struct {
-	Lock string // the lock file
-	PID  string // what stands in it
+	Lock string // what it has locked: the lock file, or the database itself
+	PID  string // its process id; "" when that is not known
 }
 
 // Error names the process and what to do.
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("the database is in use by process %s (it holds %s): stop that process, or name another file", e.PID, e.Lock)
+	who := "process " + e.PID
+	if e.PID == "" {
+		who = "another process"
+	}
+	return fmt.Sprintf("the database is in use by %s (it holds %s): stop that process, or name another file", who, e.Lock)
 }
 
 func (c *Config) setDefaults() {
@@ -119,11 +124,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
-	lock, err := lockFile(path + ".lock")
+	lock, err := lockDatabase(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 	}
-	s := &Store{path: path, now: c.Now, lock: lock}
+	s := &Store{path: lock.path, file: lock.file, now: c.Now, lock: lock}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: open %s: %w", path, err), s.Close())
 	}
@@ -131,16 +136,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context, c Config) error {
-	// The file is made here and nowhere else: a connection that made it would
-	// put an empty database in the place of one that somebody moved away.
-	made, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	s.file, err = made.Stat()
-	if err = errors.Join(err, made.Close()); err != nil {
-		return err
-	}
+	var err error
 	if s.writer, err = openPool(s.path, c.BusyTimeout, 1, false); err != nil {
 		return err
 	}
@@ -174,12 +170,37 @@ func (s *Store) Close() error {
 		err = errors.Join(err, s.readers.Close())
 	}
 	if s.writer != nil {
+		if s.lock != nil {
+			s.fold()
+		}
 		err = errors.Join(err, s.writer.Close())
 	}
-	if s.lock != nil { // only reading takes none
+	if s.lock != nil { // after SQLite has closed the file
 		err = errors.Join(err, s.lock.release())
 	}
 	return err
+}
+
+// closeTime bounds what Close does beside closing: copying a few megabytes.
+const closeTime = 5 * time.Second
+
+// fold brings the write-ahead log into the database file, so that after a clean
+// stop the file alone is everything. Without it nothing is lost either: what
+// stays in the log is durable there, and the next process brings it in.
+func (s *Store) fold() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	sc, err := s.writer.Conn(ctx)
+	if err != nil {
+		return
+	}
+	defer sc.Close()
+	// A kept statement would keep its connection from closing.
+	_ = (&tx{s, sc}).raw(func(c *conn) error {
+		c.forget()
+		return nil
+	})
+	_, _ = sc.ExecContext(ctx, `pragma wal_checkpoint(truncate)`)
 }
 
 // usable refuses a call on a closed store and under a context that has ended.
