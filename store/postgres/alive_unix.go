@@ -26,11 +26,12 @@ func alive(nc net.Conn) bool {
 		return false
 	}
 	open := false
-	err = raw.Read(func(fd uintptr) bool {
+	// Control and not Read: after a slow write the driver may have left a reader
+	// behind, and Read would wait for that until the server speaks.
+	err = raw.Control(func(fd uintptr) {
 		var one [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		open = errors.Is(err, syscall.EAGAIN)
-		return true
 	})
 	return err == nil && open
 }

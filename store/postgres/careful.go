@@ -89,7 +89,7 @@ type judge struct {
 // decide finds the losers and leaves nothing of them.
 func (j *judge) decide(ctx context.Context) error {
 	begin := &call{statement: "begin"}
-	if err := j.c.run(ctx, false, begin, j.identity()); err != nil {
+	if err := j.c.run(ctx, false, append([]*call{begin}, j.s.framed([]*call{j.identity()})...)...); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{j.log, j.keys, j.needs, j.claims, j.undo} {

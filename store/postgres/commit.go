@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/ringiflow/ringi/store"
 )
@@ -81,7 +80,7 @@ func (t *commit) pipeline(ctx context.Context) error {
 	}
 	p := t.plan(all, true)
 	identity := t.identity()
-	calls := []*call{identity}
+	calls := t.s.framed([]*call{identity})
 	if log := logTable(t.writes, p.keyed); log.rows > 0 {
 		calls = append(calls, log.call(textLog, true))
 	}
@@ -132,7 +131,7 @@ func (t *commit) plan(which []int, folded bool) *plan {
 	}
 }
 
-// identity reads clock and incarnation, and sets what the transaction may take.
+// identity reads clock and incarnation.
 // The incarnation is answered and not asserted: each write names the head of
 // its run's chain, which no other history has, and so needs no further proof.
 func (t *commit) identity() *call {
@@ -141,9 +140,7 @@ func (t *commit) identity() *call {
 		t.done.Now = row.time(3)
 		return nil
 	}}
-	for _, d := range []time.Duration{lockTime, statementTime, idleTime} {
-		c.text(strconv.FormatInt(d.Milliseconds(), 10))
-	}
+	c.text(strconv.FormatInt(statementTime.Milliseconds(), 10))
 	return c
 }
 

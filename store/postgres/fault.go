@@ -42,6 +42,7 @@ const (
 	codeSerialize   = "40001"
 	codeDeadlock    = "40P01"
 	codeTableExists = "42P07"
+	codeNoTable     = "42P01"
 )
 
 // faultOf tells what an error of the database means. Classes 22 and 23 are

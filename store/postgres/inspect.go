@@ -58,8 +58,7 @@ func (s *Store) Inspect(ctx context.Context, key store.Key) (store.Inspected, er
 		c.int(int64(key.Tenant))
 		c.run(key.Run)
 	}
-	all := append([]*call{{statement: `begin transaction isolation level repeatable read, read only`}}, calls...)
-	if err := s.read(ctx, append(all, &call{statement: `commit`})...); err != nil {
+	if err := s.view(ctx, calls...); err != nil {
 		return store.Inspected{}, err
 	}
 	return x, nil

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,15 +151,38 @@ func (s *Store) name() string {
 	return fmt.Sprintf("%s on %s port %d", s.config.Database, s.config.Host, s.config.Port)
 }
 
-// sessionText sets up a connection of our own. Plans of kept statements are
-// made once, perhaps when a table was still empty; without the pins such a plan
-// would read the whole table for ever after. The server's end of the
+// The settings of our transactions. Where the session is our own they are set
+// once, else with every message for its transaction. Plans of kept statements
+// are made once, perhaps when a table was still empty; without the pins such a
+// plan would read the whole table for ever after. The server's end of the
 // connection is to notice within seconds that ours is gone.
-const sessionText statement = `select set_config('statement_timeout', $1::text, false), set_config('lock_timeout', $2::text, false),
-	set_config('idle_in_transaction_session_timeout', $3::text, false),
-	set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false),
-	set_config('enable_mergejoin', 'off', false), set_config('enable_bitmapscan', 'off', false), set_config('jit', 'off', false),
-	set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false)`
+const (
+	textSettings = `select set_config('statement_timeout', $1::text, LOCAL), set_config('lock_timeout', $2::text, LOCAL),
+		set_config('idle_in_transaction_session_timeout', $3::text, LOCAL),
+		set_config('enable_seqscan', 'off', LOCAL), set_config('enable_hashjoin', 'off', LOCAL),
+		set_config('enable_mergejoin', 'off', LOCAL), set_config('enable_bitmapscan', 'off', LOCAL), set_config('jit', 'off', LOCAL)`
+	textKeepAlive = `, set_config('tcp_keepalives_idle', '5', LOCAL), set_config('tcp_keepalives_interval', '2', LOCAL), set_config('tcp_keepalives_count', '3', LOCAL)`
+)
+
+// settings are the settings for the session, or for one transaction.
+func settings(session bool) *call {
+	c := &call{statement: statement(strings.ReplaceAll(textSettings, "LOCAL", "true"))}
+	if session {
+		c.statement = statement(strings.ReplaceAll(textSettings+textKeepAlive, "LOCAL", "false"))
+	}
+	for _, d := range []time.Duration{statementTime, lockTime, idleTime} {
+		c.text(fmt.Sprintf("%dms", d.Milliseconds()))
+	}
+	return c
+}
+
+// framed puts before calls what their transaction needs to have set.
+func (s *Store) framed(calls []*call) []*call {
+	if !s.unnamed.Load() {
+		return calls
+	}
+	return append([]*call{settings(false)}, calls...)
+}
 
 // durabilityText reads what decides whether an answer survives the power.
 const durabilityText statement = `select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
@@ -182,11 +206,7 @@ func (s *Store) connected(ctx context.Context, c *conn) error {
 	}}
 	calls := []*call{durability}
 	if !s.unnamed.Load() {
-		session := &call{statement: sessionText}
-		session.text(millis(statementTime))
-		session.text(millis(lockTime))
-		session.text(millis(idleTime))
-		calls = append(calls, session)
+		calls = append(calls, settings(true))
 	}
 	if err := c.run(ctx, false, calls...); err != nil {
 		return err
@@ -196,8 +216,6 @@ func (s *Store) connected(ctx context.Context, c *conn) error {
 	}
 	return nil
 }
-
-func millis(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
 
 // warn tells a reason once.
 func (s *Store) warn(text string) {
@@ -258,14 +276,23 @@ func (s *Store) forget() {
 // change runs calls that change something as one transaction.
 func (s *Store) change(ctx context.Context, calls ...*call) error {
 	return s.with(ctx, s.writers, func(ctx context.Context, c *conn) error {
-		return sent(c, c.run(ctx, !s.unnamed.Load(), calls...))
+		return sent(c, c.run(ctx, !s.unnamed.Load(), s.framed(calls)...))
 	})
 }
 
 // read runs calls that only read.
 func (s *Store) read(ctx context.Context, calls ...*call) error {
 	return away(s.with(ctx, s.readers, func(ctx context.Context, c *conn) error {
-		return c.run(ctx, !s.unnamed.Load(), calls...)
+		return c.run(ctx, !s.unnamed.Load(), s.framed(calls)...)
+	}))
+}
+
+// view runs calls that only read and see one moment.
+func (s *Store) view(ctx context.Context, calls ...*call) error {
+	all := append([]*call{{statement: `begin transaction isolation level repeatable read, read only`}}, s.framed(calls)...)
+	all = append(all, &call{statement: `commit`})
+	return away(s.with(ctx, s.readers, func(ctx context.Context, c *conn) error {
+		return c.run(ctx, !s.unnamed.Load(), all...)
 	}))
 }
 

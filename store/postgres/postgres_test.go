@@ -26,8 +26,11 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if shared.server != nil {
-		if err := shared.server.Close(); err != nil {
+	for _, s := range []*pgtest.Server{shared.server, watched.server} {
+		if s == nil {
+			continue
+		}
+		if err := s.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}

@@ -94,8 +94,20 @@ func (s *Store) current(ctx context.Context, c *conn) (bool, error) {
 	if err := c.run(ctx, false, read); err != nil {
 		return false, err
 	}
+	known, err := known()
+	return schema == known, err
+}
+
+// known is the schema that this program knows.
+func known() (int, error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
-	return schema == len(files), err
+	return len(files), err
+}
+
+// tooNew is the refusal of a database that only a newer program may use.
+func tooNew(have, need, known int) error {
+	return fmt.Errorf("it has schema %d, which needs a program that knows schema %d; this one knows %d: run the newer ringi that raised it, or restore a backup from before it was upgraded",
+		have, need, known)
 }
 
 // upgrade runs the migrations that are missing.
@@ -115,8 +127,7 @@ func (s *Store) upgrade(ctx context.Context, c *conn) error {
 	have, need := number(meta["schema"]), number(meta["oldest"])
 	if have > len(files) {
 		if need > len(files) {
-			return fmt.Errorf("it has schema %d, which needs a program that knows schema %d; this one knows %d: run the newer ringi that raised it, or restore a backup from before it was upgraded",
-				have, need, len(files))
+			return tooNew(have, need, len(files))
 		}
 		return nil // only additions, which this program need not know
 	}

@@ -6,15 +6,13 @@ package postgres
 // textIdentity says which database this is and what time it has. The system
 // identifier changes with a new cluster, the timeline with a failover or a
 // restore to a point in time, the number of the table with a restore from a
-// dump. It fails on a standby. The settings last until the end of the
-// transaction; from version 17 on there is one that also ends a batch whose end
-// never comes.
+// dump. It fails on a standby. A commit is never made without its flush to the
+// disk; from version 17 on there is a time-out that also ends a message whose
+// end never comes.
 const textIdentity statement = `select (select system_identifier from pg_control_system()),
 	substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8), 'log'::regclass::oid::bigint, clock_timestamp(),
-	set_config('lock_timeout', $1::text, true), set_config('statement_timeout', $2::text, true),
-	set_config('idle_in_transaction_session_timeout', $3::text, true),
 	set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, true),
-	case when current_setting('server_version_num')::int >= 170000 then set_config('transaction_timeout', $2::text, true) end`
+	case when current_setting('server_version_num')::int >= 170000 then set_config('transaction_timeout', $1::text, true) end`
 
 // The log. The run must stand at the sequence before the first event with the
 // head that the write was decided on; the primary key lets one of several

@@ -1,0 +1,251 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/store/postgres"
+	"github.com/ringiflow/ringi/store/postgres/pgtest"
+)
+
+// watched is a server that writes down every plan and counts what statements read.
+var watched struct {
+	once   sync.Once
+	server *pgtest.Server
+	err    error
+}
+
+func watchedServer(t *testing.T) *pgtest.Server {
+	t.Helper()
+	watched.once.Do(func() {
+		watched.server, watched.err = pgtest.Start(context.Background(), pgtest.Config{Settings: map[string]string{
+			"shared_preload_libraries": "auto_explain,pg_stat_statements", "auto_explain.log_min_duration": "0",
+		}})
+		if watched.err == nil {
+			watched.err = watched.server.Exec(context.Background(), "postgres", "create extension pg_stat_statements")
+		}
+	})
+	if watched.err != nil {
+		t.Fatal(watched.err)
+	}
+	return watched.server
+}
+
+// fill puts finished and waiting runs into a database, as much time does.
+func fill(c sqlConn, finished, waiting int) {
+	c.exec(fmt.Sprintf(`
+		insert into run select 1, md5('f' || n)::uuid, 'order', 1, 'd', 'f' || n, 'i', '', '', null, now(), null, case when n > %d then 2 else 10 end, '', '', null from generate_series(1, %d) n;
+		insert into log select 1, id, s, s, id, 'h', 'b' from run, generate_series(1, 2) s where key like 'f%%';
+		insert into task select 1, id, 0, 'a', '', 1, 1, 1, 'act', 'other', now(), null, null, 1e10, 1e10, false, 0, 0, 1, 65537, true, 'w', '2200-01-01', '2200-01-01', 0, '2200-01-01' from run where status < 10 and key like 'f%%';
+		insert into timer select 1, id, 't', 1, '2200-01-01', '2200-01-01' from run where status < 10 and key like 'f%%';
+		insert into wait select 1, id, 'w', 'e', 'k' || id, 1, now(), '' from run where status < 10 and key like 'f%%';
+		analyze`, finished, finished+waiting))
+}
+
+// path runs everything that a node does all day, for a few runs.
+func path(t *testing.T, s *postgres.Store, base int) {
+	t.Helper()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	for round := range 8 {
+		var starts, ready []store.Write
+		for i := range 20 {
+			line := newLine(base + 1000*round + i)
+			starts = append(starts, line.write(0, commitID(base+5000+1000*round+i)))
+			w := startOf(base+1000*round+500+i, 10)
+			w.Tasks = []store.TaskChange{{Fresh: true, Row: &ringi.TaskRow{
+				Step: "a", Attempt: 1, Seq: 1, InputSeq: 1, Queue: "q", ReadyAt: now, GiveUpAt: now, Timeout: time.Minute, Heartbeat: time.Minute,
+			}}}
+			w.Timers = []store.TimerChange{{ID: "t", Row: &ringi.TimerRow{ID: "t", FireAt: now}}}
+			w.Waits = []store.WaitChange{{Step: "w", Row: &ringi.WaitRow{Step: "w", Event: "e", Key: "k", OpenedAt: now}}}
+			ready = append(ready, w)
+		}
+		mustCommit(t, s, append(starts, ready...)...)
+		mustCommit(t, s, nextOf(starts[0], base+7000+round))
+		if _, err := s.Commit(t.Context(), nextOf(starts[0], base+8000+round)); err != nil { // loses: the careful form
+			t.Fatal(err)
+		}
+		if err := sweepOnce(s, now); err != nil {
+			t.Fatal(err)
+		}
+		_, load := s.Load(t.Context(), starts[0].Key, ready[0].Key)
+		_, send := s.Send(t.Context(), 1, ringi.SentEvent{ID: fmt.Sprint("e", base, round), Name: "e", Key: "k", SentAt: now}, now)
+		_, pairs := s.Pairs(t.Context(), store.PairQuery{Tenant: 1, Name: "e", Key: "k", Limit: 10})
+		if err := errors.Join(load, send, pairs); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// W17: with many finished and waiting runs the hot path reads no table from its
+// beginning to its end.
+func TestTheHotPathScansNoTable(t *testing.T) {
+	server := watchedServer(t)
+	scan := regexp.MustCompile(`Seq Scan on (run|log|snapshot|task|timer|wait|sent_event|audit)\b`)
+	for i, mode := range []string{"", "&default_query_exec_mode=exec"} {
+		name := fmt.Sprint("plans", i)
+		if err := server.Exec(t.Context(), "postgres", "create database "+name); err != nil {
+			t.Fatal(err)
+		}
+		s := openStore(t, postgres.Config{URL: server.URL(name) + mode})
+		// Plans that were made when the tables were empty are kept; they must not scan later.
+		path(t, s, 100_000)
+		fill(connect(t, server.URL(name)), 10_000, 2_000)
+		before := len(server.Log())
+		path(t, s, 200_000)
+		plans := server.Log()[before:]
+		if n := strings.Count(plans, "Query Text:"); n < 100 {
+			t.Fatalf("%d plans were written down, want more than 100", n)
+		}
+		for _, plan := range strings.Split(plans, "LOG:") {
+			if found := scan.FindString(plan); found != "" {
+				t.Errorf("mode %q: %s in\n%s", mode, found, plan)
+				break
+			}
+		}
+	}
+}
+
+// W26: a run of three activities in sequence writes ten rows: one of the log per
+// transition, the list row at its ends, one of the task that is updated in
+// place.
+func TestThreeActivitiesInSequenceWriteTenRows(t *testing.T) {
+	url := database(t)
+	s := openStore(t, postgres.Config{URL: url})
+	const runs = 10
+	for n := range runs {
+		line := newLine(n + 1)
+		for stage := range 4 {
+			mustCommit(t, s, line.write(stage, commitID(100*n+stage+1)))
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	watch := connect(t, url)
+	count := `select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) from pg_stat_user_tables where relname `
+	eventually(t, "the counters", func() error {
+		if n := watch.one(count + `= 'log'`); n != strconv.Itoa(4*runs) {
+			return fmt.Errorf("%s log rows, want %d", n, 4*runs)
+		}
+		return nil
+	})
+	if n := watch.one(count + `not in ('meta', 'queue')`); n != strconv.Itoa(10*runs) {
+		t.Errorf("%s rows, want %d", n, 10*runs)
+	}
+}
+
+// TC-85: heartbeats touch no index, and those of many tasks are one statement.
+func TestHeartbeatsTouchNoIndex(t *testing.T) {
+	url := database(t)
+	s := openStore(t, postgres.Config{URL: url})
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	const tasks, rounds = 20, 10
+	var beats []store.Beat
+	for n := range tasks {
+		w := startOf(n+1, 10)
+		row := &ringi.TaskRow{Step: "a", Attempt: 1, Seq: 1, InputSeq: 1, Queue: "q", ReadyAt: now, Timeout: time.Hour, Heartbeat: time.Minute}
+		w.Tasks = []store.TaskChange{{Fresh: true, Row: row, Lease: &store.Lease{Worker: "w", At: now, Until: now.Add(5 * time.Second)}}}
+		mustCommit(t, s, w)
+		beats = append(beats, store.Beat{Key: w.Key, Step: "a", Token: row.Token(1)})
+	}
+	for round := range rounds {
+		for i := range beats {
+			beats[i].Now = now.Add(time.Duration(round) * time.Second)
+		}
+		answers, err := s.Beat(t.Context(), beats...)
+		if err != nil || len(answers) != tasks || !answers[0].OK || !answers[tasks-1].OK {
+			t.Fatalf("%v, %v", answers, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	watch := connect(t, url)
+	var row []string
+	eventually(t, "the counters", func() error {
+		row = watch.rows(`select n_tup_upd, n_tup_upd - n_tup_hot_upd from pg_stat_user_tables where relname = 'task'`)[0]
+		if row[0] != strconv.Itoa(tasks*rounds) {
+			return fmt.Errorf("%s updates, want %d", row[0], tasks*rounds)
+		}
+		return nil
+	})
+	// A page may be full for a moment, until its old versions are pruned.
+	if cold, err := strconv.Atoi(row[1]); err != nil || cold > tasks {
+		t.Errorf("%s of %s heartbeats touched an index, want hardly any", row[1], row[0])
+	}
+}
+
+// TC-86: with a transaction open all the while, claims and sweeps of a churning
+// queue read no more at the end than at the beginning.
+func TestClaimsStayFlatBesideALongTransaction(t *testing.T) {
+	server := watchedServer(t)
+	for _, text := range []string{"create database churn", "alter database churn set auto_explain.log_min_duration = -1"} {
+		if err := server.Exec(t.Context(), "postgres", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := server.URL("churn")
+	s := openStore(t, postgres.Config{URL: url})
+	watch, long := connect(t, server.URL("postgres")), connect(t, url)
+	long.exec("begin transaction isolation level repeatable read; select count(*) from task")
+
+	read := func() (blocks int) {
+		text := watch.one(`select coalesce(sum(shared_blks_hit + shared_blks_read) / greatest(sum(calls), 1), 0)::int from pg_stat_statements
+			where query like '%skip locked%' and query not like '%pg_stat%'`)
+		watch.exec("select pg_stat_statements_reset()")
+		blocks, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return blocks
+	}
+	now := time.Unix(1_800_000_000, 0).UTC()
+	n := 0
+	churn := func(rounds int) {
+		for range rounds {
+			// A round is a second of this test's time: 100 tasks that are claimed.
+			now = now.Add(time.Second)
+			var writes []store.Write
+			for range 100 {
+				n++
+				w := startOf(n, 10)
+				w.Tasks = []store.TaskChange{{Fresh: true, Row: &ringi.TaskRow{
+					Step: "a", Attempt: 1, Seq: 1, InputSeq: 1, Queue: "q", ReadyAt: now, GiveUpAt: now.Add(time.Second), Timeout: time.Minute, Heartbeat: time.Minute,
+				}}}
+				w.Timers = []store.TimerChange{{ID: "t", Row: &ringi.TimerRow{ID: "t", FireAt: now}}}
+				writes = append(writes, w)
+			}
+			mustCommit(t, s, writes...)
+			claimed, err := s.Claim(t.Context(), store.Claim{Tenant: 1, Queue: "q", Max: 100, Now: now, Handover: time.Hour})
+			if err != nil || len(claimed) != 100 {
+				t.Fatalf("claimed %d tasks, %v, want 100", len(claimed), err)
+			}
+			timers, err := s.DueTimers(t.Context(), now, now.Add(time.Hour), 100)
+			if err != nil || len(timers) != 100 {
+				t.Fatalf("claimed %d timers, %v, want 100", len(timers), err)
+			}
+			if none, err := s.Claim(t.Context(), store.Claim{Tenant: 1, Queue: "q", Max: 100, Now: now, Handover: time.Hour}); err != nil || len(none) != 0 {
+				t.Fatalf("claimed %d tasks of an empty queue, %v", len(none), err)
+			}
+		}
+	}
+	churn(36) // until the floors follow
+	read()
+	churn(5)
+	early := read()
+	churn(40)
+	read()
+	churn(5)
+	if late := read(); late > early*3/2 {
+		t.Errorf("a claim reads %d blocks after 8,600 tasks, %d before: it walks over what it left behind", late, early)
+	}
+}
