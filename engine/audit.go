@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/workflow"
 )
 
 // kindOf names a command as the audit trail does.
@@ -70,24 +71,61 @@ func auditRecord(cmd ringi.Command, answer ringi.Answer, refusal error) store.Au
 	return r
 }
 
-// auditData is what was asked, without payloads: those stand in the log, where
-// they can be sealed and shredded, or went nowhere.
+// asked is what a command asked for, as the audit trail keeps it: without
+// payloads, which stand in the log, where they can be sealed and shredded, or
+// went nowhere. Of a start's input there is the digest.
+type asked struct {
+	Definition  string           `json:"definition,omitempty"`
+	Version     int              `json:"version,omitempty"`
+	Key         string           `json:"key,omitempty"`
+	InputDigest string           `json:"inputDigest,omitempty"`
+	OnBehalfOf  string           `json:"onBehalfOf,omitempty"`
+	EventID     string           `json:"eventId,omitempty"`
+	Worker      string           `json:"worker,omitempty"`
+	Call        *ringi.CallRef   `json:"call,omitempty"`
+	Failure     *ringi.Failure   `json:"failure,omitempty"`
+	Step        string           `json:"step,omitempty"`
+	Approve     *bool            `json:"approve,omitempty"`
+	Digest      string           `json:"digest,omitempty"`
+	Comment     string           `json:"comment,omitempty"`
+	Incident    int64            `json:"incident,omitempty"`
+	How         ringi.Resolution `json:"how,omitempty"`
+	Activity    string           `json:"activity,omitempty"`
+	Reason      string           `json:"reason,omitempty"`
+}
+
+// auditData is what was asked, as JSON.
 func auditData(a ringi.Action) []byte {
-	switch x := a.(type) {
+	var x asked
+	switch a := a.(type) {
 	case ringi.Start:
-		x.Input, x.Repair = nil, nil
-		a = x
+		digest, err := workflow.Digest(a.Input)
+		if err != nil {
+			digest = "" // it was refused for that
+		}
+		x = asked{Definition: a.Definition, Version: a.Version, Key: a.Key, InputDigest: digest, OnBehalfOf: a.OnBehalfOf, EventID: a.EventID}
+	case ringi.BeginActivity:
+		x = asked{Call: &a.CallRef, Worker: a.Worker}
 	case ringi.CompleteActivity:
-		x.Output, x.Want = nil, nil
-		a = x
+		x = asked{Call: &a.CallRef, Worker: a.Worker}
 	case ringi.FailActivity:
-		x.Want = nil
-		a = x
+		x = asked{Call: &a.CallRef, Worker: a.Worker, Failure: &a.Failure}
+	case ringi.DecideApproval:
+		x = asked{Step: a.Step, Approve: &a.Approve, Digest: a.Digest, Comment: a.Comment}
+	case ringi.WithdrawDecision:
+		x = asked{Step: a.Step, Reason: a.Reason}
 	case ringi.ResolveIncident:
-		x.Output, x.Input = nil, nil
-		a = x
+		x = asked{Incident: a.Incident, How: a.How, Activity: a.Activity, Reason: a.Reason}
+	case ringi.Cancel:
+		x.Reason = a.Reason
+	case ringi.Pause:
+		x.Reason = a.Reason
+	case ringi.Resume:
+		x.Reason = a.Reason
+	case ringi.Terminate:
+		x.Reason = a.Reason
 	}
-	data, err := json.Marshal(a)
+	data, err := json.Marshal(x)
 	if err != nil { // plain structs of texts and numbers
 		return []byte("{}")
 	}

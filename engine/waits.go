@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/workflow"
 )
 
 const (
@@ -147,7 +148,11 @@ func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) 
 	}
 	event := ringi.SentEvent{ID: a.ID, Name: a.Name, Key: a.Key, Data: a.Data, SentAt: now}
 	created, err := w.Events.Send(ctx, cmd.Tenant, event, now.Add(min(keep, longestKeep)))
-	if known := (*store.EventKnown)(nil); errors.As(w.reach.note(ctx, err), &known) {
+	var known *store.EventKnown
+	if errors.As(w.reach.note(ctx, err), &known) && sameEvent(known.Event, event) {
+		created, err = false, nil
+	}
+	if errors.As(err, &known) {
 		return ringi.Result{ID: a.ID, Err: &ringi.Error{
 			Code: ringi.CodeInvalid, Message: fmt.Sprintf("the event id %q belongs to an event with another name, key or data", short(a.ID)),
 			Hint: "an id names one event: repeat that unchanged, or give this one an id of its own",
@@ -163,4 +168,18 @@ func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) 
 	// If this fails the sweep finds the pair.
 	_, _ = w.match(ctx, store.PairQuery{Tenant: cmd.Tenant, Name: a.Name, Key: a.Key, Limit: waitPage})
 	return res
+}
+
+// sameEvent reports whether two events of one id differ only in how their data
+// is written.
+func sameEvent(a, b ringi.SentEvent) bool {
+	digest := func(data []byte) (string, error) {
+		if len(data) == 0 {
+			data = []byte("null")
+		}
+		return workflow.Digest(data)
+	}
+	x, errX := digest(a.Data)
+	y, errY := digest(b.Data)
+	return a.Name == b.Name && a.Key == b.Key && errX == nil && errY == nil && x == y
 }
