@@ -10,7 +10,7 @@ import (
 
 // NewEvent is the body of POST /v1/events.
 type NewEvent struct {
-	ID     string          `json:"id,omitempty" maxLength:"256" doc:"repeats of an id are dropped; absent draws one"`
+	ID     string          `json:"id,omitempty" maxLength:"256" doc:"repeats of an id are dropped, another event under it is refused; absent draws one"`
 	Name   string          `json:"name" minLength:"1" maxLength:"256" doc:"what waits name"`
 	Key    string          `json:"key,omitempty" maxLength:"256" doc:"which waits of that name"`
 	Data   json.RawMessage `json:"data,omitempty" doc:"any JSON value"`
