@@ -35,7 +35,12 @@ type part struct {
 	pause time.Duration
 	due   time.Time
 	busy  bool // in a round that waits for the store
+	proof map[ringi.RunID]proof
 }
+
+// A proof is from where to where the events of a run were durable when the
+// round that goes on wrote it, or claimed that it stood there.
+type proof struct{ from, to int64 }
 
 // An asking is a long poll that a node holds.
 type asking struct {
@@ -126,10 +131,13 @@ func (n *node) guard(do func()) (alive bool) {
 // round lets the part do one round.
 func (p *part) round() {
 	n, w := p.node, p.node.w
-	p.busy = true
+	p.busy, p.proof = true, map[ringi.RunID]proof{}
 	worked := false
 	var err error
+	before := w.inside
+	w.inside = p
 	alive := n.guard(func() { worked, err = p.run(context.Background()) })
+	w.inside = before
 	p.busy = false
 	if !alive {
 		w.trace("died ", n.name, " ", p.name)
@@ -206,7 +214,7 @@ func (n *node) do(commands []ringi.Command, reply func([]ringi.Result)) {
 	for i, cmd := range commands {
 		alive := n.guard(func() {
 			n.eng.Submit(context.Background(), cmd, func(r ringi.Result) {
-				n.w.watch.answered(cmd, r)
+				n.w.watch.answered(n, cmd, r)
 				results[i] = r
 				if left--; left == 0 {
 					reply(results)

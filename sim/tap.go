@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -154,9 +155,23 @@ func (t *tap) Commit(ctx context.Context, writes ...store.Write) (store.Committe
 		done, err := t.Store.Commit(ctx, writes...)
 		if err == nil {
 			t.jumped = t.node.w.db.jumped
+			t.prove(writes, done.Lost)
 		}
 		return done, err
 	})
+}
+
+// prove notes what a commit has made sure for the round that waits for it.
+func (t *tap) prove(writes []store.Write, lost []store.LostWrite) {
+	p := t.node.w.inside
+	if p == nil || p.node != t.node {
+		return
+	}
+	for i := range writes {
+		if !slices.ContainsFunc(lost, func(l store.LostWrite) bool { return l.Index == i }) {
+			p.proof[writes[i].Key.Run] = proof{writes[i].First - 1, writes[i].Last}
+		}
+	}
 }
 
 // Load implements store.Store.

@@ -85,6 +85,12 @@ func (t *transition) check(i int, e ringi.Event) {
 		t.voted(e.At, f)
 	case ringi.StepEnded:
 		t.stepEnded(f)
+	case ringi.UndoRegistered:
+		if st := stepOf(s, f.Step); st != nil && st.Effect == string(workflow.Idempotent) && t.sh.denied[f.Step] && !t.sh.ordered[f.Step] {
+			t.fail("settled", "%s is to be undone although its service said a definite no", f.Step)
+		}
+	case ringi.IncidentOpened:
+		t.undoGivenUp(e.At, f.Incident)
 	case ringi.UnwindStarted:
 		t.unwound()
 	case ringi.RunEnded:
@@ -102,11 +108,20 @@ func (t *transition) remember(e ringi.Event) {
 	case ringi.EventReceived:
 		sh.given[f.ID+"/"+f.Step] = true
 	case ringi.ActivitySucceeded:
-		sh.taken[f.Token] = true
+		sh.taken[f.Token] = "succeeded"
 	case ringi.ActivityFailed:
-		sh.taken[f.Token] = true
+		sh.taken[f.Token] = "failed"
+		if f.Direction == ringi.Forward {
+			sh.denied[f.Step] = !f.Failure.Retryable && f.Failure.Applied == ringi.AppliedNo
+		}
+	case ringi.ActivityRetried:
+		if f.Direction == ringi.Forward {
+			delete(sh.denied, f.Step)
+		}
+	case ringi.LateEffectFound:
+		delete(sh.denied, f.Step)
 	case ringi.ProbeAnswered:
-		sh.taken[f.Token] = true
+		sh.taken[f.Token] = "succeeded"
 	case ringi.OutcomeUnknown:
 		if f.Assume == ringi.AppliedNo {
 			sh.excused[f.Step] = true
@@ -114,10 +129,6 @@ func (t *transition) remember(e ringi.Event) {
 	case ringi.IncidentResolved:
 		if i := incident(sh.state, f.ID); i != nil && f.How != ringi.ResolveWithdrawn && i.Step != "" {
 			sh.ordered[i.Step] = true
-		}
-	case ringi.UndoRegistered:
-		if f.Late && t.x != nil {
-			sh.excused[f.Step] = sh.excused[f.Step] || sh.rewound
 		}
 	}
 }
@@ -198,12 +209,32 @@ func (t *transition) undoing(f ringi.ActivityScheduled, u *ringi.UndoEntry) {
 	if s.Unwind == nil || u.Late {
 		return
 	}
+	for _, st := range s.Steps {
+		if st.Call != nil && !st.Call.Idle && !strings.HasPrefix(st.Scope, "on_failure") {
+			t.fail("undo", "%s is undone while %s may still have its effect", f.Step, st.ID)
+		}
+	}
 	later := false
 	for _, other := range s.Undos {
 		if later && other.Outcome == ringi.Open {
 			t.fail("undo_order", "%s is undone before %s, which was completed after it", f.Step, other.Step)
 		}
 		later = later || other == u
+	}
+}
+
+// undoGivenUp holds the end of an undo's tries to its budget.
+func (t *transition) undoGivenUp(at time.Time, i ringi.Incident) {
+	u, def := undoOf(t.sh.state, i.Step), t.x.w.definition(t.sh.state)
+	if i.Kind != ringi.IncidentUndo || i.Direction != ringi.Undo || u == nil || u.Call == nil || def == nil {
+		return
+	}
+	step, c := def.Step(i.Step), u.Call
+	if u.Edition > 0 || step == nil || step.Activity == nil || step.Activity.Compensate == nil || c.NoMore || u.Effect != string(workflow.Idempotent) {
+		return
+	}
+	if budget := step.Activity.Compensate.Retry.Attempts; c.Attempt-c.Fresh < budget && at.Sub(c.ScheduledAt) < ringi.UndoWithin/2 {
+		t.fail("budget", "the undo of %s is given up after %d of %d tries", i.Step, c.Attempt-c.Fresh, budget)
 	}
 }
 
@@ -242,7 +273,7 @@ func (t *transition) retried(f ringi.ActivityRetried) {
 // settled holds a result to the attempt under way and the largest token.
 func (t *transition) settled(ref ringi.CallRef, done bool) {
 	sh := t.sh
-	if sh.taken[ref.Token] {
+	if sh.taken[ref.Token] != "" {
 		t.fail("token", "token %s of %s was answered for twice", tokenText(ref.Token), ref.Step)
 	}
 	if last := sh.tokens[call(ref.Step, ref.Direction)]; ref.Token != last && !sh.rewound {

@@ -32,10 +32,11 @@ type shadow struct {
 	sums    map[int64][32]byte // of the state at the end of each transition
 	keys    map[string]string  // the idempotency key of each call
 	tokens  map[string]int64   // the largest token handed out for each call
-	taken   map[int64]bool     // tokens that were answered for
+	taken   map[int64]string   // tokens that were answered for, and how
 	given   map[string]bool    // events by id and step
 	ordered map[string]bool    // steps about which a person gave an order
 	excused map[string]bool    // steps whose contract takes a guess for the truth
+	denied  map[string]bool    // steps whose service said a definite no last
 	sent    []string           // ids of messages
 	rewound bool               // a restore took events away
 }
@@ -47,7 +48,7 @@ func newWatch(w *world) *watch {
 func newShadow(key store.Key) *shadow {
 	return &shadow{
 		key: key, state: &ringi.State{Tenant: key.Tenant, Run: key.Run}, sums: map[int64][32]byte{}, keys: map[string]string{},
-		tokens: map[string]int64{}, taken: map[int64]bool{}, given: map[string]bool{}, ordered: map[string]bool{}, excused: map[string]bool{},
+		tokens: map[string]int64{}, taken: map[int64]string{}, given: map[string]bool{}, ordered: map[string]bool{}, excused: map[string]bool{}, denied: map[string]bool{},
 	}
 }
 
@@ -247,92 +248,4 @@ func (x *watch) refold(sh *shadow, row store.LogRow) {
 	if body, err := ringi.EncodeState(sh.state); err == nil {
 		sh.sums[sh.state.Seq] = sha256.Sum256(body)
 	}
-}
-
-// answered looks at an answer in the moment in which a node gives it: what it
-// tells must be durable.
-func (x *watch) answered(cmd ringi.Command, r ringi.Result) {
-	code := ringi.ErrorCode(r.Err)
-	x.w.trace("answer ", ringi.ActionName(cmd.Do), " ", string(r.Run), " ", string(r.Answer.Outcome), string(code))
-	if x.w.tracer.on {
-		x.w.tell("answer to %s for run %s: %s%s %s", ringi.ActionName(cmd.Do), short(r.Run), r.Answer.Outcome, code, errorText(r.Err))
-	}
-	if code == ringi.CodeInternal {
-		x.w.fail("internal", "%s for run %s was answered: %v", ringi.ActionName(cmd.Do), short(r.Run), r.Err)
-	}
-	if _, ok := cmd.Do.(ringi.SendEvent); ok || code == ringi.CodeUnavailable || code == ringi.CodeNotFound || code == ringi.CodeInvalid || code == ringi.CodeLimit {
-		return
-	}
-	sh := x.of(ringi.DefaultTenant, r.Run)
-	if sh == nil || sh.rewound {
-		return // nothing to compare with
-	}
-	if sh.state.Seq < r.Seq {
-		x.w.fail("answer", "%s for run %s was answered on event %d, and only %d are durable", ringi.ActionName(cmd.Do), short(r.Run), r.Seq, sh.state.Seq)
-	}
-	x.answeredStep(sh, cmd, r)
-}
-
-// answeredStep holds answers about steps and starts to the log.
-func (x *watch) answeredStep(sh *shadow, cmd ringi.Command, r ringi.Result) {
-	switch a := cmd.Do.(type) {
-	case ringi.Start:
-		if r.Err != nil || sh.state.Key == "" {
-			return
-		}
-		name := sh.state.Definition + "/" + sh.state.Key
-		if was, ok := x.keys[name]; ok && was != r.Run {
-			x.w.fail("start_key", "key %s was answered with run %s, and now with %s", name, short(was), short(r.Run))
-		}
-		x.keys[name] = r.Run
-	case ringi.BeginActivity:
-		if r.Err == nil && r.Answer.Outcome == ringi.Accepted && !x.begun(sh, a.CallRef) {
-			x.w.fail("begin", "run %s: %s was permitted to begin under %s, and the log does not say so", short(sh.key.Run), a.Step, tokenText(a.Token))
-		}
-	case ringi.CompleteActivity, ringi.FailActivity:
-		if r.Err == nil && r.Answer.Outcome == ringi.Stale {
-			x.w.struck(LateResult, "of run %s", short(sh.key.Run))
-		}
-	}
-}
-
-// begun reports whether the log has the permission for a token.
-func (x *watch) begun(sh *shadow, ref ringi.CallRef) bool {
-	for _, c := range calls(sh.state, ref.Step, ref.Direction) {
-		if c.Begun == ref.Token {
-			return true
-		}
-	}
-	return sh.taken[ref.Token] || sh.state.End != nil
-}
-
-// calls lists the open calls of a step in a direction: one or none.
-func calls(s *ringi.State, step string, d ringi.Direction) []*ringi.Call {
-	if d == ringi.Undo {
-		for _, u := range s.Undos {
-			if u.Step == step && u.Call != nil {
-				return []*ringi.Call{u.Call}
-			}
-		}
-		return nil
-	}
-	for _, st := range s.Steps {
-		if st.ID != step {
-			continue
-		}
-		if d == ringi.Probe && st.Probe != nil {
-			return []*ringi.Call{st.Probe}
-		}
-		if d == ringi.Forward && st.Call != nil {
-			return []*ringi.Call{st.Call}
-		}
-	}
-	return nil
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"github.com/ringiflow/ringi"
+)
+
+// answered looks at an answer in the moment in which a node gives it: what it
+// tells must be durable, and must have been so when the node made sure of it.
+func (x *watch) answered(n *node, cmd ringi.Command, r ringi.Result) {
+	code := ringi.ErrorCode(r.Err)
+	x.w.trace("answer ", ringi.ActionName(cmd.Do), " ", string(r.Run), " ", string(r.Answer.Outcome), string(code))
+	if x.w.tracer.on {
+		x.w.tell("answer to %s for run %s: %s%s %s", ringi.ActionName(cmd.Do), short(r.Run), r.Answer.Outcome, code, errorText(r.Err))
+	}
+	_, isEvent := cmd.Do.(ringi.SendEvent)
+	_, isStart := cmd.Do.(ringi.Start)
+	switch {
+	case code == ringi.CodeInternal, isStart && code == ringi.CodeInvalid:
+		x.w.fail("refusal", "%s for run %s was answered: %v", ringi.ActionName(cmd.Do), short(r.Run), r.Err)
+	case isEvent, code == ringi.CodeUnavailable, code == ringi.CodeNotFound, code == ringi.CodeInvalid, code == ringi.CodeLimit:
+		return
+	}
+	sh := x.of(ringi.DefaultTenant, r.Run)
+	if sh == nil || sh.rewound {
+		return // nothing to compare with
+	}
+	if sh.state.Seq < r.Seq {
+		x.w.fail("answer", "%s for run %s was answered on event %d, and only %d are durable", ringi.ActionName(cmd.Do), short(r.Run), r.Seq, sh.state.Seq)
+	}
+	x.proved(n, sh, cmd, r)
+	if isStart {
+		x.started(sh, r)
+		return
+	}
+	x.answeredCall(sh, cmd, r)
+}
+
+// proved holds an answer to a write of the round in which it is given: one that
+// wrote the events that it was decided on, or claimed that they stood.
+func (x *watch) proved(n *node, sh *shadow, cmd ringi.Command, r ringi.Result) {
+	p := x.w.inside
+	_, isStart := cmd.Do.(ringi.Start) // one that is told of another run has it from the store itself
+	if p == nil || p.node != n || p.name != "committer" || r.Seq == 0 || sh.state.End != nil || isStart && !r.Created {
+		return // a run that has ended may wait for its repair
+	}
+	if q, ok := p.proof[r.Run]; !ok || r.Seq < q.from || r.Seq > q.to {
+		x.w.fail("unproved", "%s for run %s was answered on event %d, and the round made sure of %d to %d",
+			ringi.ActionName(cmd.Do), short(r.Run), r.Seq, q.from, q.to)
+	}
+}
+
+// started holds the answers to starts of one key to one run.
+func (x *watch) started(sh *shadow, r ringi.Result) {
+	if r.Err != nil || sh.state.Key == "" {
+		return
+	}
+	name := sh.state.Definition + "/" + sh.state.Key
+	if was, ok := x.keys[name]; ok && was != r.Run {
+		x.w.fail("start_key", "key %s was answered with run %s, and now with %s", name, short(was), short(r.Run))
+	}
+	x.keys[name] = r.Run
+}
+
+// answeredCall holds answers to workers to the log.
+func (x *watch) answeredCall(sh *shadow, cmd ringi.Command, r ringi.Result) {
+	if r.Err != nil {
+		return
+	}
+	switch a := cmd.Do.(type) {
+	case ringi.BeginActivity:
+		if r.Answer.Outcome == ringi.Accepted && !x.begun(sh, a.CallRef) {
+			x.w.fail("begin", "run %s: %s was permitted to begin under %s, and the log does not say so", short(sh.key.Run), a.Step, tokenText(a.Token))
+		}
+	case ringi.CompleteActivity:
+		x.reported(sh, a.CallRef, "succeeded", r)
+	case ringi.FailActivity:
+		x.reported(sh, a.CallRef, "failed", r)
+	}
+}
+
+// reported holds the answer to a report to what the log knows of it: a repeat
+// is told to be one, and a success that comes too late is not forgotten.
+func (x *watch) reported(sh *shadow, ref ringi.CallRef, kind string, r ringi.Result) {
+	was, taken := sh.taken[ref.Token]
+	switch {
+	case r.Answer.Outcome == ringi.Accepted && !taken:
+		x.w.fail("report", "run %s: the report of %s under %s was accepted, and the log does not have it", short(sh.key.Run), ref.Step, tokenText(ref.Token))
+	case r.Answer.Outcome != ringi.Stale:
+		return
+	case taken && was == kind:
+		x.w.fail("report", "run %s: the report of %s under %s was taken before, and its repeat is called stale", short(sh.key.Run), ref.Step, tokenText(ref.Token))
+	}
+	x.w.struck(LateResult, "of run %s", short(sh.key.Run))
+	st := stepOf(sh.state, ref.Step)
+	if kind != "succeeded" || ref.Direction != ringi.Forward || st == nil || sh.state.End != nil || st.Effect == "pure" {
+		return
+	}
+	if st.Outcome != ringi.Open && st.Outcome != ringi.Succeeded && !st.LateEffect && undoOf(sh.state, ref.Step) == nil {
+		x.w.fail("late_effect", "run %s: %s had its effect after it was decided otherwise, and nobody will undo it", short(sh.key.Run), ref.Step)
+	}
+}
+
+// begun reports whether the log has the permission for a token.
+func (x *watch) begun(sh *shadow, ref ringi.CallRef) bool {
+	for _, c := range calls(sh.state, ref.Step, ref.Direction) {
+		if c.Begun == ref.Token {
+			return true
+		}
+	}
+	return sh.taken[ref.Token] != "" || sh.state.End != nil
+}
+
+// calls lists the open calls of a step in a direction: one or none.
+func calls(s *ringi.State, step string, d ringi.Direction) []*ringi.Call {
+	if d == ringi.Undo {
+		for _, u := range s.Undos {
+			if u.Step == step && u.Call != nil {
+				return []*ringi.Call{u.Call}
+			}
+		}
+		return nil
+	}
+	for _, st := range s.Steps {
+		if st.ID != step {
+			continue
+		}
+		if d == ringi.Probe && st.Probe != nil {
+			return []*ringi.Call{st.Probe}
+		}
+		if d == ringi.Forward && st.Call != nil {
+			return []*ringi.Call{st.Call}
+		}
+	}
+	return nil
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
