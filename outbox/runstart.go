@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // What a message that starts a run looks like. Its aggregate is the definition;
@@ -54,6 +55,10 @@ func StartRun(start RunStart) (Message, error) {
 	}, nil
 }
 
+// runsParallel is how many requests of one call are under way at once: enough for
+// their commits to share a batch, too few to crowd out other clients.
+const runsParallel = 16
+
 // Runs is the sink that starts runs from messages of StartRun. Start is how: an
 // engine in this process, or a client of its API. It returns an error made by
 // Refuse when the run can never start as asked, and any other when the engine
@@ -63,37 +68,76 @@ func StartRun(start RunStart) (Message, error) {
 // The key of a start is the one it names, else the definition's start.key, else
 // the id of the message. HasKey tells whether a definition has a start.key; nil
 // means that none has.
+//
+// Send, if set, takes every other message as an event that runs may wait for,
+// with errors as Start has them and the id to know a repeat by. Nil refuses such
+// messages.
+//
+// Messages of one key are sent one after the other, of different keys several at
+// once.
 type Runs struct {
 	Start  func(ctx context.Context, start RunStart) error
 	HasKey func(ctx context.Context, start RunStart) (bool, error)
+	Send   func(ctx context.Context, m *Message) error
 }
 
 var _ Sink = (*Runs)(nil)
 
-// Publish implements Sink. A message that is not a run start is refused.
+// Publish implements Sink.
 func (s *Runs) Publish(ctx context.Context, msgs []Message) []error {
 	results := make([]error, len(msgs))
-	failed := map[Key]bool{}
+	var chains [][]int
+	at := map[Key]int{}
 	for i := range msgs {
-		m := &msgs[i]
-		if m.Seq > 0 && failed[m.Key()] {
-			results[i] = ErrHeld
-			continue
+		chain, known := at[msgs[i].Key()]
+		if msgs[i].Seq == 0 || !known {
+			chain = len(chains)
+			chains = append(chains, nil)
+			if msgs[i].Seq > 0 {
+				at[msgs[i].Key()] = chain
+			}
 		}
-		if results[i] = s.start(ctx, m); results[i] != nil {
-			failed[m.Key()] = true
-		}
+		chains[chain] = append(chains[chain], i)
 	}
+	slots := make(chan struct{}, runsParallel)
+	var running sync.WaitGroup
+	for _, chain := range chains {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			s.follow(ctx, msgs, chain, results)
+		})
+	}
+	running.Wait()
 	return results
 }
 
-func (s *Runs) start(ctx context.Context, m *Message) error {
+// follow sends messages of one key until one fails.
+func (s *Runs) follow(ctx context.Context, msgs []Message, chain []int, results []error) {
+	for n, i := range chain {
+		if results[i] = s.send(ctx, &msgs[i]); results[i] != nil {
+			for _, later := range chain[n+1:] {
+				results[later] = ErrHeld
+			}
+			return
+		}
+	}
+}
+
+func (s *Runs) send(ctx context.Context, m *Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if m.Type != RunStartType {
-		return Refuse(fmt.Errorf("outbox: message %s: type %q starts no run; route only %s to this destination", m.ID, clip(m.Type), RunStartType))
+	switch {
+	case m.Type == RunStartType:
+		return s.start(ctx, m)
+	case s.Send != nil:
+		return s.Send(ctx, m)
 	}
+	return Refuse(fmt.Errorf("outbox: message %s: type %q starts no run; route only %s to this destination", m.ID, clip(m.Type), RunStartType))
+}
+
+func (s *Runs) start(ctx context.Context, m *Message) error {
 	var start RunStart
 	if err := json.Unmarshal(m.Payload, &start); err != nil {
 		return Refuse(fmt.Errorf("outbox: message %s: not what StartRun writes: %w", m.ID, err))

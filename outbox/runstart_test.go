@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/ringiflow/ringi/outbox"
@@ -92,6 +94,44 @@ func TestWhatStartsNoRunIsRefused(t *testing.T) {
 	for _, m := range []outbox.Message{other, broken} {
 		if got := sink.Publish(t.Context(), []outbox.Message{m}); !outbox.Refused(got[0]) {
 			t.Errorf("%s: %v", m.ID, got[0])
+		}
+	}
+}
+
+func TestEventsGoToRunsInTheOrderOfTheirKey(t *testing.T) { // O-8
+	var mu sync.Mutex
+	sent := map[string][]string{}
+	sink := &outbox.Runs{Start: (&starts{}).start, Send: func(_ context.Context, m *outbox.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if m.AggregateID == "b" && m.Seq == 2 {
+			return errDown
+		}
+		sent[m.AggregateID] = append(sent[m.AggregateID], m.ID)
+		return nil
+	}}
+	var msgs []outbox.Message
+	for n := range 60 {
+		m := order(n, []string{"a", "b", "c"}[n%3])
+		m.Seq = int64(n/3 + 1)
+		msgs = append(msgs, m)
+	}
+	results := sink.Publish(t.Context(), msgs)
+	for n, err := range results {
+		want := error(nil)
+		switch {
+		case n%3 == 1 && n/3 == 1:
+			want = errDown
+		case n%3 == 1 && n/3 > 1:
+			want = outbox.ErrHeld
+		}
+		if !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("message %d: %v, want %v", n, err, want)
+		}
+	}
+	for key, want := range map[string]int{"a": 20, "b": 1, "c": 20} {
+		if !slices.IsSorted(sent[key]) || len(sent[key]) != want {
+			t.Errorf("%s: %d in the order %v", key, len(sent[key]), sent[key])
 		}
 	}
 }
