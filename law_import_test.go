@@ -21,6 +21,10 @@ var mayImport = map[string][]string{
 	"inbox":  {},
 	"seal":   {},
 
+	// Destinations and databases by their names, for programs: the one place
+	// outside cmd that knows every broker.
+	"relay": {"outbox", "outbox/kafka", "outbox/nats", "outbox/webhook"},
+
 	".": {"workflow"},
 
 	"store":           {".", "outbox"},

@@ -1,0 +1,154 @@
+package relay
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	modernc "modernc.org/sqlite"
+
+	"github.com/ringiflow/ringi/outbox"
+)
+
+const (
+	schemeSQLite     = "sqlite:"
+	schemePostgres   = "postgres://"
+	schemePostgresql = "postgresql://"
+
+	// busyTimeout is how long a statement waits in SQLite for another writer, in
+	// milliseconds: a service's own transaction may be a long one.
+	busyTimeout = 10_000
+
+	// poolSize is more connections than the relays of a process use at once.
+	poolSize = 16
+)
+
+var (
+	// ErrNoOutbox says that a database can be reached and has no outbox.
+	ErrNoOutbox = errors.New("the database has no outbox table, or one of another shape: ringi outbox schema prints the statements that make it")
+
+	// ErrAway says that a database cannot be reached now.
+	ErrAway = errors.New("the database cannot be reached")
+)
+
+// Outbox is the table that messages are taken from and looked at.
+type Outbox interface {
+	outbox.Source
+	outbox.Desk
+}
+
+// Database is an open database that holds an outbox.
+type Database struct {
+	Dialect outbox.Dialect
+	DB      *sql.DB
+	Outbox  Outbox
+
+	// Fleet shares the work among relays in several processes; nil in SQLite,
+	// whose writers wait for each other anyway.
+	Fleet outbox.Fleet
+
+	// Name is the database as it was named, without a password.
+	Name string
+}
+
+// DialectOf tells the dialect of a database from how it is named: sqlite:PATH,
+// postgres://… or postgresql://….
+func DialectOf(database string) (outbox.Dialect, error) {
+	switch {
+	case strings.HasPrefix(database, schemeSQLite) && database != schemeSQLite:
+		return outbox.DialectSQLite, nil
+	case strings.HasPrefix(database, schemePostgres), strings.HasPrefix(database, schemePostgresql):
+		return outbox.DialectPostgres, nil
+	}
+	return "", fmt.Errorf("the database %q is not one: write sqlite:PATH or postgres://", database)
+}
+
+// Open opens a database that is there and has the tables of the outbox, and
+// changes nothing in it. The error wraps ErrNoOutbox, ErrAway or, when the file
+// is missing, fs.ErrNotExist.
+func Open(ctx context.Context, database string) (*Database, error) {
+	d, err := Connect(database)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.check(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", d.Name, err), d.Close())
+	}
+	return d, nil
+}
+
+// Connect is Open without a look at the database, for who makes the tables.
+func Connect(database string) (*Database, error) {
+	dialect, err := DialectOf(database)
+	if err != nil {
+		return nil, err
+	}
+	if dialect == outbox.DialectSQLite {
+		return connectSQLite(strings.TrimPrefix(database, schemeSQLite))
+	}
+	config, err := pgx.ParseConfig(database)
+	if err != nil {
+		// Its text may repeat what it could not read, but never the password.
+		return nil, fmt.Errorf("the database is not named in a way that can be read: %w", err)
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(poolSize)
+	db.SetMaxIdleConns(poolSize)
+	source := outbox.NewPostgres(db)
+	name := fmt.Sprintf("%s%s/%s", schemePostgres, config.Host, config.Database)
+	return &Database{Dialect: outbox.DialectPostgres, DB: db, Outbox: source, Fleet: source, Name: name}, nil
+}
+
+// connectSQLite opens a file as it is: how it is journalled is its owner's affair.
+func connectSQLite(path string) (*Database, error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	slashed := filepath.ToSlash(full)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed // a path with a drive letter
+	}
+	query := url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout), "synchronous(full)"}}
+	connector, err := modernc.NewConnector("file:" + (&url.URL{Path: slashed}).EscapedPath() + "?" + query.Encode())
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	// Writers of one file wait for each other best at one connection.
+	db.SetMaxOpenConns(1)
+	return &Database{Dialect: outbox.DialectSQLite, DB: db, Outbox: outbox.NewSQLite(db), Name: schemeSQLite + path}, nil
+}
+
+// lookForOutbox fails where the table is missing or is somebody else's.
+const lookForOutbox = `select id, destination, state, attempts, next_at, claim_epoch, last_error from outbox where 1 = 0`
+
+func (d *Database) check(ctx context.Context) error {
+	if path, isFile := strings.CutPrefix(d.Name, schemeSQLite); isFile {
+		if _, err := os.Stat(path); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("there is no such file: %w", fs.ErrNotExist)
+			}
+			return errors.Join(ErrAway, err)
+		}
+	}
+	if err := d.DB.PingContext(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	rows, err := d.DB.QueryContext(ctx, lookForOutbox)
+	if err != nil {
+		return fmt.Errorf("%w (%w)", ErrNoOutbox, err)
+	}
+	return rows.Close()
+}
+
+// Close ends the connections.
+func (d *Database) Close() error { return d.DB.Close() }

@@ -1,0 +1,75 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/ringiflow/ringi/outbox"
+)
+
+// Relays carry the messages of one outbox, each to its destination.
+type Relays struct {
+	relays []*outbox.Relay
+	hints  []chan struct{}
+}
+
+// New returns one relay per sink. What the config says holds for each of them;
+// its Sink, Destination and Wake are not used.
+func New(cfg outbox.RelayConfig, sinks ...*Sink) (*Relays, error) {
+	if len(sinks) == 0 {
+		return nil, errors.New("there is no destination; name at least one of " + Forms)
+	}
+	r := &Relays{}
+	for i, s := range sinks {
+		hint := make(chan struct{}, 1)
+		cfg.Sink, cfg.Destination, cfg.Wake = finishing{s.Sink}, s.Destination, hint
+		if i > 0 {
+			cfg.Retention = -1 // one is enough to remove what is old, whosever it was
+		}
+		one, err := outbox.NewRelay(cfg)
+		if err != nil {
+			return nil, err
+		}
+		r.relays, r.hints = append(r.relays, one), append(r.hints, hint)
+	}
+	return r, nil
+}
+
+// Wake hints that messages were committed. It never blocks.
+func (r *Relays) Wake() {
+	for _, hint := range r.hints {
+		select {
+		case hint <- struct{}{}:
+		default: // a hint waits already
+		}
+	}
+}
+
+// Run relays until ctx ends. Batches under way are then still published and
+// marked, each within the lease, and nothing new is claimed.
+func (r *Relays) Run(ctx context.Context) error {
+	errs := make([]error, len(r.relays))
+	var running sync.WaitGroup
+	for i, one := range r.relays {
+		running.Go(func() { errs[i] = one.Run(ctx) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// finishing lets a batch that is being published finish although the relay is to
+// stop: what was sent and not answered would be sent again by whoever comes next.
+type finishing struct{ outbox.Sink }
+
+// Publish implements outbox.Sink; only the deadline ends it early.
+func (s finishing) Publish(ctx context.Context, msgs []outbox.Message) []error {
+	end, bounded := ctx.Deadline()
+	ctx = context.WithoutCancel(ctx)
+	if bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
+	return s.Sink.Publish(ctx, msgs)
+}
