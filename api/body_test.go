@@ -232,11 +232,22 @@ func TestTheClientSendsNoTextThatEncodingWouldChange(t *testing.T) {
 	const bad = "order-\xe9"
 	call := ringi.CallRef{Step: bad, Attempt: 1, Token: 1}
 	for _, do := range []ringi.Action{
-		ringi.Start{Definition: "d", Key: bad}, ringi.Start{Definition: bad}, ringi.Start{Definition: "d", OnBehalfOf: bad}, ringi.Start{Definition: "d", EventID: "a\x00"},
-		ringi.SendEvent{Name: "n", Key: bad}, ringi.Cancel{Reason: bad}, ringi.Pause{Reason: bad}, ringi.Resume{Reason: bad}, ringi.Terminate{Reason: bad},
-		ringi.DecideApproval{Step: "s", Digest: "d", Comment: bad}, ringi.DecideApproval{Step: bad, Digest: "d"}, ringi.WithdrawDecision{Step: "s", Reason: bad},
+		ringi.Start{Definition: "d", Key: bad},
+		ringi.Start{Definition: bad},
+		ringi.Start{Definition: "d", OnBehalfOf: bad},
+		ringi.Start{Definition: "d", EventID: "a\x00"},
+		ringi.SendEvent{Name: "n", Key: bad},
+		ringi.Cancel{Reason: bad},
+		ringi.Pause{Reason: bad},
+		ringi.Resume{Reason: bad},
+		ringi.Terminate{Reason: bad},
+		ringi.DecideApproval{Step: "s", Digest: "d", Comment: bad},
+		ringi.DecideApproval{Step: bad, Digest: "d"},
+		ringi.WithdrawDecision{Step: "s", Reason: bad},
 		ringi.ResolveIncident{Incident: 1, How: ringi.ResolveRunOther, Reason: "r", Activity: bad},
-		ringi.BeginActivity{CallRef: call, Worker: "w"}, ringi.CompleteActivity{CallRef: call, Worker: "w"}, ringi.FailActivity{CallRef: call, Worker: "w", Failure: ringi.Failure{Code: "c"}},
+		ringi.BeginActivity{CallRef: call, Worker: "w"},
+		ringi.CompleteActivity{CallRef: call, Worker: "w"},
+		ringi.FailActivity{CallRef: call, Worker: "w", Failure: ringi.Failure{Code: "c"}},
 	} {
 		before := svc.asked()
 		res := c.Do(t.Context(), ringi.Command{Run: "r", Do: do})[0]
