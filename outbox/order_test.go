@@ -78,7 +78,7 @@ func TestNumbersFollowTheOrderOfCommits(t *testing.T) { // O-2
 }
 
 func TestWritersOfManyAggregatesDoNotBlockEachOther(t *testing.T) {
-	db := openPostgres(t, postgresURL(t)+"&synchronous_commit=off")
+	db := openPostgres(t, postgresURL(t))
 	insert := insertPostgres(db)
 	var writers sync.WaitGroup
 	for w := range 2 {
@@ -102,7 +102,7 @@ func TestWritersOfManyAggregatesDoNotBlockEachOther(t *testing.T) {
 }
 
 func TestARelayGoesOnAfterItsDatabaseCrashed(t *testing.T) { // O7
-	db := openPostgres(t, postgresURL(t))
+	db := openPostgres(t, durableURL(t))
 	src := outbox.NewPostgres(db)
 	dest := &log{count: map[string]int{}}
 	relay, err := outbox.NewRelay(outbox.RelayConfig{Source: src, Fleet: src, Sink: dest.sink("r"), PollMost: 20 * time.Millisecond})

@@ -43,8 +43,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// postgresURL returns the address of an empty outbox in a schema of its own.
+// postgresURL returns the address of an empty outbox in a schema of its own. No
+// commit waits for the disk: processes die in these tests, machines do not.
 func postgresURL(t testing.TB) string {
+	return durableURL(t) + "&synchronous_commit=off"
+}
+
+// durableURL is for a test that crashes the server.
+func durableURL(t testing.TB) string {
 	t.Helper()
 	server.once.Do(func() { server.pg, server.err = pgtest.Start(context.Background(), pgtest.Config{}) })
 	if server.err != nil {

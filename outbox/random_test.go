@@ -165,7 +165,7 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
-		db := openPostgres(t, postgresURL(t)+"&synchronous_commit=off")
+		db := openPostgres(t, postgresURL(t))
 		rapid.Check(t, func(rt *rapid.T) {
 			if _, err := db.Exec(`truncate outbox, aggregate_head`); err != nil {
 				rt.Fatal(err)

@@ -58,7 +58,7 @@ func openSQLite(t *testing.T, path string, pragmas ...string) *sql.DB {
 	t.Helper()
 	dsn := "file:" + path + "?_pragma=journal_mode(wal)"
 	if len(pragmas) == 0 {
-		pragmas = []string{"busy_timeout(10000)"}
+		pragmas = []string{"busy_timeout(10000)", "synchronous(off)"} // processes die in these tests, machines do not
 	}
 	for _, p := range pragmas {
 		dsn += "&_pragma=" + p
