@@ -133,7 +133,7 @@ func (c *committer) commit(ctx context.Context, b *batch) error {
 			done, err = c.Store.Commit(ctx, b.writes...)
 			var bad *store.BadWrite
 			switch {
-			case c.reach.note(ctx, err) == nil:
+			case c.wrote(ctx, b.writes, err) == nil:
 				c.heard(sent, done)
 			case errors.As(err, &bad):
 				c.remove(b, bad)
@@ -150,6 +150,19 @@ func (c *committer) commit(ctx context.Context, b *batch) error {
 		c.finish(ctx, b, done.Lost)
 		return nil
 	}
+}
+
+// wrote notes the outcome of a commit. About as much as the bodies of its
+// writes again is what the pages around them take.
+func (p *parts) wrote(ctx context.Context, writes []store.Write, err error) error {
+	if p.Probe != nil && ctx.Err() == nil {
+		bytes := 0
+		for i := range writes {
+			bytes += 2 * len(writes[i].Body)
+		}
+		p.reach.wrote(bytes, err)
+	}
+	return p.reach.note(ctx, err)
 }
 
 // heard takes clock and incarnation from an answer of the store.

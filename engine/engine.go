@@ -56,6 +56,12 @@ type Config struct {
 	// While they cannot no lease counts as lost.
 	WorkersUp func() bool
 
+	// Probe writes so many bytes of no meaning to the store and takes them
+	// away again. After a write that failed the node is not ready until a
+	// probe or a write has worked; nil takes a read for proof. Errors as of
+	// Store.Commit.
+	Probe func(ctx context.Context, bytes int) error
+
 	// Committers is the number of committers; 0 is 2.
 	Committers int
 	// BatchWrites and BatchBytes bound one commit; 0 is 256 and 4 MiB.
@@ -151,7 +157,7 @@ func New(c Config) (*Engine, error) {
 	}
 	p.limits = limits{writes: orInt(c.BatchWrites, batchWrites), bytes: orInt(c.BatchBytes, batchBytes)}
 	p.clock = &clock{local: p.local}
-	p.reach = &reach{local: p.local, up: up}
+	p.reach = &reach{local: p.local, up: up, log: p.log}
 	p.catalog = &catalog{
 		parts: p, quotas: c.Quotas,
 		compiled: map[versionKey]*workflow.Definition{}, latest: map[nameKey]latestVersion{},
@@ -283,8 +289,16 @@ func sizeOf(a ringi.Action) int {
 	return rest
 }
 
-// contact asks the database for clock and incarnation.
+// contact asks the database for clock and incarnation, and after a write that
+// failed whether it can be written.
 func (p *parts) contact(ctx context.Context) error {
+	if bytes := p.reach.unwritten(); bytes > 0 {
+		err := p.Probe(ctx, bytes)
+		p.reach.wrote(bytes, err)
+		if p.reach.note(ctx, err) != nil {
+			return err
+		}
+	}
 	sent := p.local()
 	done, err := p.Store.Commit(ctx)
 	if p.reach.note(ctx, err) != nil {

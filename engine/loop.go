@@ -66,8 +66,8 @@ func (e *Engine) loop(ctx context.Context, p Part, last func() bool) {
 		wake := p.wake
 		switch {
 		case err != nil && ctx.Err() == nil:
-			if retry == retryFirst {
-				e.parts.log.Warn("the store failed", "part", p.Name, "err", err)
+			if retry == retryFirst && e.parts.reach.lost() == nil { // else the reach has said so
+				e.parts.log.Warn("a part failed", "part", p.Name, "err", err)
 			}
 			pause, retry, wake = retry, min(2*retry, retryLast), nil
 		case worked:

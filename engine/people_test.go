@@ -80,9 +80,9 @@ func TestWhatOperatorsDoIsOnRecord(t *testing.T) { // W23
 			got = append(got, fmt.Sprintf("%s %s %s %s head=%v", a.Actor, a.Kind, a.Answer, a.Data, len(a.Head) > 0))
 		}
 		want := []string{
-			`op cancel accepted {"Reason":"a mistake"} head=true`,
-			`op pause final {"Reason":"too late"} head=true`,
-			`alice cancel not_found {"Reason":"no such run"} head=false`,
+			`op cancel accepted {"reason":"a mistake"} head=true`,
+			`op pause final {"reason":"too late"} head=true`,
+			`alice cancel not_found {"reason":"no such run"} head=false`,
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("records\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

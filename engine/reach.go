@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -21,12 +22,22 @@ const reachGap = 5 * time.Second
 type reach struct {
 	local func() time.Time
 	up    func() bool // whether workers can reach this node
+	log   *slog.Logger
 
-	mu    sync.Mutex
-	since time.Time // zero while it is broken
-	seen  time.Time // the last success
-	err   error     // the last failure, nil while it is whole
+	mu      sync.Mutex
+	since   time.Time // zero while it is broken
+	seen    time.Time // the last success
+	err     error     // the last failure, nil while it is whole
+	lostAt  time.Time // when that began
+	pending int       // bytes that could not be written; reading proves nothing until some can
 }
+
+// probeLeast and probeMost bound what is written to see whether a write works
+// again, in bytes: room for some commits, and no more than one commit has.
+const (
+	probeLeast = 64 << 10
+	probeMost  = 4 << 20
+)
 
 // note takes the outcome of a call to the store and hands it on. A failure
 // under a context that has ended says nothing about the store: the caller left.
@@ -34,12 +45,38 @@ func (r *reach) note(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt) {
+		r.broke(err)
+	} else if away, back := r.worked(); back {
+		r.log.Info("the database is back: this node goes on", "after", away.Round(time.Millisecond))
+	}
+	return err
+}
+
+func (r *reach) broke(err error) {
+	now := r.local()
+	r.mu.Lock()
+	news := r.err == nil
+	if news {
+		r.lostAt = now
+	}
+	r.since, r.err = time.Time{}, err
+	r.mu.Unlock()
+	if news {
+		r.log.Warn("the database is away: nothing is answered that it does not hold, until it is back", "err", err)
+	}
+}
+
+// worked notes a success, and tells how long the store was away before it.
+func (r *reach) worked() (away time.Duration, back bool) {
 	now, up := r.local(), r.up()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt) {
-		r.since, r.err = time.Time{}, err
-		return err
+	if r.pending > 0 {
+		return 0, false // it was a read
+	}
+	if r.err != nil {
+		away, back = now.Sub(r.lostAt), true
 	}
 	if r.since.IsZero() || now.Sub(r.seen) > reachGap {
 		r.since = now
@@ -48,7 +85,28 @@ func (r *reach) note(ctx context.Context, err error) error {
 		r.since = time.Time{}
 	}
 	r.seen, r.err = now, nil
-	return err
+	return away, back
+}
+
+// wrote takes the outcome of writing so many bytes. A full disk can be read,
+// and heartbeats cannot be kept on it: until a write has worked the reach is
+// broken.
+func (r *reach) wrote(bytes int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.pending = 0
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrDoubt):
+		r.pending = min(max(bytes, probeLeast), probeMost)
+	}
+}
+
+// unwritten is how many bytes have to be written before anything counts; 0: none.
+func (r *reach) unwritten() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pending
 }
 
 // restart begins the wait anew: another database answers, or its clock was set.

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -89,47 +86,23 @@ func (m *metrics) handler() http.Handler {
 }
 
 // countedStore counts what a store was asked to commit and what it took, and
-// hints the relay that messages were written. After a write that failed, the
-// engine's pulse, which only reads, first has to get a write through: a full disk
-// can be read, and the node is not ready all the same.
+// hints the relay that messages were written.
 type countedStore struct {
 	store.Store
-	m     *metrics
-	wake  chan<- struct{}
-	probe func(ctx context.Context, bytes int) error
-	log   *slog.Logger
-	full  atomic.Int64 // bytes of the last batch, if it failed; else 0
-	away  atomic.Bool  // the last call failed, and the log says so
+	m    *metrics
+	wake chan<- struct{}
 }
-
-// probeLeast and probeMost bound what is written to see whether a write works
-// again, in bytes: room for some commits, and no more than one commit has.
-const (
-	probeLeast = 64 << 10
-	probeMost  = 4 << 20
-)
 
 // Commit commits, and counts the writes that were applied.
 func (s *countedStore) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
-	if bytes := s.full.Load(); len(writes) == 0 && bytes > 0 {
-		if err := s.probe(ctx, int(bytes)); err != nil {
-			return store.Committed{}, s.tell(ctx, err)
-		}
-		s.full.CompareAndSwap(bytes, 0)
-	}
 	done, err := s.Store.Commit(ctx, writes...)
-	_ = s.tell(ctx, err) // it is returned below
 	if len(writes) == 0 {
 		return done, err
 	}
 	if err != nil {
-		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt) {
-			s.full.Store(int64(min(max(bytesOf(writes), probeLeast), probeMost)))
-		}
 		s.m.failed.Inc()
 		return done, err
 	}
-	s.full.Store(0)
 	s.m.commits.Inc()
 	s.m.batch.Observe(float64(len(writes)))
 	s.m.lostWrites.Add(float64(len(done.Lost)))
@@ -155,29 +128,6 @@ func (s *countedStore) Commit(ctx context.Context, writes ...store.Write) (store
 		}
 	}
 	return done, nil
-}
-
-// tell logs when the database goes away and when it is back, once each, and
-// returns err. A call that its caller ended says nothing about the database.
-func (s *countedStore) tell(ctx context.Context, err error) error {
-	switch lost := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt); {
-	case ctx.Err() != nil:
-	case lost && !s.away.Swap(true):
-		s.log.Warn("the database is away: nothing is answered that it does not hold, until it is back", "err", err)
-	case err == nil && s.away.Swap(false):
-		s.log.Info("the database is back: the server goes on")
-	}
-	return err
-}
-
-// bytesOf is about as much as the writes take: their bodies, and as much again
-// for the pages around them.
-func bytesOf(writes []store.Write) int {
-	n := 0
-	for i := range writes {
-		n += 2 * len(writes[i].Body)
-	}
-	return n
 }
 
 // endOf is the final status that a write gives its run.

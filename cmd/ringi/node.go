@@ -63,7 +63,6 @@ type node struct {
 	nodeConfig
 	p       *Program
 	store   *sqlite.Store
-	counted *countedStore // the same, as the engine has it
 	engine  *engine.Engine
 	server  *http.Server
 	relay   *outbox.Relay // nil when messages are not read
@@ -104,9 +103,9 @@ func (p *Program) openNode(ctx context.Context, c nodeConfig) (_ *node, err erro
 	}
 	m := newMetrics()
 	wake := make(chan struct{}, 1)
-	n.counted = &countedStore{Store: n.store, m: m, wake: wake, probe: n.store.Probe, log: c.log}
 	if n.engine, err = engine.New(engine.Config{
-		Store: n.counted, Records: n.store, Catalog: n.store, Events: n.store,
+		Store: &countedStore{Store: n.store, m: m, wake: wake}, Probe: n.store.Probe,
+		Records: n.store, Catalog: n.store, Events: n.store,
 		Log: c.log, Observer: m.observer(), WorkersUp: n.up.Load, Drain: drainTime,
 	}); err != nil {
 		return nil, err
@@ -219,9 +218,6 @@ func (s prompt) Do(ctx context.Context, commands ...ringi.Command) []ringi.Resul
 func (n *node) ready(context.Context) error {
 	if n.leaving.Load() {
 		return errors.New("the server is shutting down")
-	}
-	if n.counted.full.Load() > 0 {
-		return errors.New("the last write failed, and none has worked since")
 	}
 	return n.engine.Ready()
 }

@@ -1,0 +1,70 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+)
+
+// A disk that is full can be read. The node is not ready until a write has
+// worked, tells of both once, and needs nobody's write to find out.
+func TestAStoreThatCanOnlyBeReadIsNotReady(t *testing.T) { // TC-29, TC-31
+	bubble(t, func(t *testing.T, w *world) {
+		w.eng.Close()
+		var full atomic.Bool
+		var probes atomic.Int64
+		said := &journal{}
+		disk := func() error {
+			if full.Load() {
+				return fmt.Errorf("the disk is full: %w", store.ErrUnavailable)
+			}
+			return nil
+		}
+		w.conf.Log = slog.New(slog.NewTextHandler(said, nil))
+		w.conf.Probe = func(_ context.Context, bytes int) error {
+			if bytes < 10_000 {
+				t.Errorf("a probe of %d bytes proves little", bytes)
+			}
+			probes.Add(1)
+			return disk()
+		}
+		w.restartOn(&tap{Store: w.mem, before: func([]store.Write) error { return disk() }})
+		run := w.begin("nap", "", "null")
+		full.Store(true)
+		if r := w.do(alice, run, ringi.Pause{}); ringi.ErrorCode(r.Err) != ringi.CodeUnavailable {
+			t.Fatalf("on a full disk: %+v", r)
+		}
+		for range 20 {
+			<-time.After(time.Second)
+			if w.eng.Ready() == nil {
+				t.Fatal("ready, and nothing can be written")
+			}
+			w.view(run)
+		}
+		full.Store(false)
+		<-time.After(2 * time.Second)
+		if err := w.eng.Ready(); err != nil {
+			t.Errorf("there is room, and it is not ready: %v", err)
+		}
+		n := probes.Load()
+		<-time.After(10 * time.Second)
+		if probes.Load() != n || n > 40 {
+			t.Errorf("%d probes and then %d more, want about one a second until one works", n, probes.Load()-n)
+		}
+		if r := w.do(alice, run, ringi.Pause{}); r.Err != nil {
+			t.Errorf("afterwards: %v", r.Err)
+		}
+		for _, line := range []string{"the database is away", "the database is back"} {
+			if n := strings.Count(said.String(), line); n != 1 {
+				t.Errorf("%q was logged %d times, want once:\n%s", line, n, said.String())
+			}
+		}
+	})
+}
