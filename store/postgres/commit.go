@@ -20,7 +20,8 @@ const carefulTries = 3
 // it. The server works on it with nobody in between, so that a node that is
 // stopped or cut off at any moment leaves no transaction open behind it. That
 // holds only as long as the whole message lies in the kernel once it was
-// written, so that a batch above pipelineBytes is not sent in this form.
+// written, so that a batch that does not fit the send buffer of the connection
+// is not sent in this form.
 //
 // When a condition fails, or the message would be too large, the batch goes in
 // the careful form: a transaction that finds the losers first and applies the
@@ -99,7 +100,7 @@ func (t *commit) pipeline(ctx context.Context) error {
 	if err != nil {
 		return sent(t.c, err)
 	}
-	if b.bytes > pipelineBytes {
+	if b.bytes > t.c.room {
 		return errLarge
 	}
 	if err := t.c.send(ctx, b); err != nil {

@@ -27,6 +27,7 @@ type conn struct {
 	pg         *pgconn.PgConn
 	prepared   map[statement]*pgconn.StatementDescription
 	generation int64
+	room       int // a message of so many bytes is sent in one go
 }
 
 // everyBinary asks for every column of a result in the binary format.

@@ -15,9 +15,12 @@ import (
 const (
 	// connectTime bounds one attempt to connect.
 	connectTime = 5 * time.Second
-	// sendBuffer is asked for on every connection, so that a batch of
-	// pipelineBytes lies in the kernel as a whole once it was sent.
+	// sendBuffer is asked for on every connection, so that a batch lies in the
+	// kernel as a whole once it was sent. Linux grants 208 KiB of it unless
+	// net.core.wmem_max says more.
 	sendBuffer = 1 << 20
+	// leastRoom is what is counted with where it is not known.
+	leastRoom = 64 << 10
 )
 
 // keepAlive notices within ten seconds that the other side is gone.
@@ -87,7 +90,7 @@ func (p *pool) connect(ctx context.Context, generation int64) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{pg: pg, prepared: map[statement]*pgconn.StatementDescription{}, generation: generation}
+	c := &conn{pg: pg, prepared: map[statement]*pgconn.StatementDescription{}, generation: generation, room: room(pg.Conn())}
 	if err := p.made(ctx, c); err != nil {
 		c.close()
 		return nil, err

@@ -31,11 +31,6 @@ const (
 	idleTime      = 5 * time.Second
 )
 
-// pipelineBytes is the largest batch that goes as one message: it must fit the
-// send buffer of the connection, whose size Linux limits to 208 KiB unless it
-// is told otherwise. See Commit.
-const pipelineBytes = 192 << 10
-
 // Config configures a Store. Only URL must be set.
 type Config struct {
 	// URL is postgres://user:password@host:port/database with the parameters
