@@ -1,0 +1,103 @@
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringiflow/ringi/outbox"
+)
+
+// scrapeTimeout bounds what a look at the metrics may ask of the database.
+const scrapeTimeout = 2 * time.Second
+
+// Log tells a log what an operator must see of a relay.
+func Log(log *slog.Logger, r outbox.Report) {
+	switch {
+	case r.Err != nil:
+		log.Warn("messages cannot be read", "destination", r.Destination, "err", r.Err)
+	case r.Down != nil:
+		log.Warn("the destination of messages is down", "destination", r.Destination, "err", r.Down, "again", r.Until)
+	}
+	if r.Dead > 0 {
+		log.Error("messages were set aside after their last try: ringi outbox list --state dead", "destination", r.Destination, "messages", r.Dead)
+	}
+	if r.Parked > 0 {
+		log.Error("messages were parked after their last try, and their aggregates wait: ringi outbox list --state parked", "destination", r.Destination, "aggregates", r.Parked)
+	}
+	if r.Lost > 0 {
+		log.Warn("marks changed nothing: the lease had ended, so these messages may arrive twice", "destination", r.Destination, "messages", r.Lost)
+	}
+}
+
+// Metrics are the numbers of an outbox and of the relays of this process, for
+// Prometheus. How much waits is asked of the database at each scrape; what it
+// does not answer in time is left out.
+type Metrics struct {
+	backlog func(context.Context) ([]outbox.Depth, error)
+	now     func() time.Time
+	done    *prometheus.CounterVec
+
+	messages, oldest *prometheus.Desc
+}
+
+// NewMetrics makes them over Desk.Backlog.
+func NewMetrics(backlog func(context.Context) ([]outbox.Depth, error), now func() time.Time) *Metrics {
+	return &Metrics{
+		backlog: backlog, now: now,
+		done: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ringi_outbox_done_total",
+			Help: "What relays of this process did with messages: claimed (attempts), delivered, failed, dead, parked, released, lost (marks too late), pruned.",
+		}, []string{"destination", "what"}),
+		messages: prometheus.NewDesc("ringi_outbox_messages", "Messages that are pending (claimed ones too), failing (of those), parked with their key, and dead.", []string{"destination", "tenant", "state"}, nil),
+		oldest:   prometheus.NewDesc("ringi_outbox_oldest_seconds", "Age of the oldest message that is not delivered.", []string{"destination", "tenant"}, nil),
+	}
+}
+
+// Observe counts what a round did.
+func (m *Metrics) Observe(r outbox.Report) {
+	for what, n := range map[string]int{
+		"claimed": r.Claimed, "delivered": r.Delivered, "failed": r.Failed, "dead": r.Dead,
+		"parked": r.Parked, "released": r.Released, "lost": r.Lost, "pruned": r.Pruned,
+	} {
+		m.done.WithLabelValues(r.Destination, what).Add(float64(n))
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.done.Describe(ch)
+	ch <- m.messages
+	ch <- m.oldest
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	m.done.Collect(ch)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	depths, err := m.backlog(ctx)
+	if err != nil {
+		return
+	}
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		// A destination that another writer named in no valid text is left out.
+		if one, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, value, labels...); err == nil {
+			ch <- one
+		}
+	}
+	if len(depths) == 0 { // so that it is there from the first day
+		depths = []outbox.Depth{{}}
+	}
+	now := m.now()
+	for _, v := range ViewDepths(depths, now) {
+		tenant := strconv.FormatInt(v.Tenant, 10)
+		for state, n := range map[string]int64{"pending": v.Pending + v.Claimed, "failing": v.Failing, "parked": v.Parked, "dead": v.Dead} {
+			gauge(m.messages, float64(n), v.Destination, tenant, state)
+		}
+		gauge(m.oldest, float64(v.OldestMS)/1000, v.Destination, tenant)
+	}
+}
