@@ -36,7 +36,12 @@ var mayImport = map[string][]string{
 	// A PostgreSQL server for tests of any package and for demonstrations.
 	"store/postgres/pgtest": {},
 
-	"engine":  {".", "store", "workflow"},
+	"engine": {".", "store", "workflow", "engine/rows"},
+
+	// What a state asks for beside its log, and the check that it is there.
+	"engine/rows":   {".", "store"},
+	"engine/replay": {".", "store", "workflow", "engine/rows"},
+
 	"access":  {"."},
 	"worker":  {"."},
 	"api":     {"."},
@@ -44,7 +49,7 @@ var mayImport = map[string][]string{
 	"console": {"."},
 	"notify":  {"."},
 
-	"sim": {".", "workflow", "store", "store/faulty", "engine", "worker", "outbox"},
+	"sim": {".", "workflow", "store", "store/faulty", "engine", "engine/replay", "worker", "outbox"},
 
 	"cmd/ringi": {"*"},
 	"bench":     {"*"},

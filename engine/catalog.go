@@ -184,7 +184,7 @@ func (c *catalog) compile(key nameKey, d store.Definition, era int) (*workflow.D
 	if def != nil && def.Digest == d.Digest {
 		return def, nil
 	}
-	def, err := readVersion(d)
+	def, err := workflow.Stored(d.Name, d.Digest, d.Source)
 	if err != nil {
 		return nil, &ringi.Error{
 			Code: ringi.CodeInternal, Message: fmt.Sprintf("version %d of definition %s is corrupt: %v", d.Version, d.Name, err), Err: err,

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/engine/rows"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -196,7 +197,7 @@ func (g *group) write(id store.CommitID, snapshots int64) (w store.Write, err er
 		}
 		w.Head = store.Chain(w.Prev, w.Body)
 		g.standing = *newStanding(g.after, w.Head, g.before.snap)
-		changeRows(&w, g.before.rows, g.rows, g.after)
+		rows.Change(&w, g.before.rows, g.rows, g.after)
 		for _, m := range ringi.Messages(g.key.Tenant, g.key.Run, g.events) {
 			w.Messages = append(w.Messages, store.OutboxMessage(m))
 		}

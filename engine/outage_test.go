@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/engine/replay"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/sqlite"
 )
@@ -55,7 +56,7 @@ func TestAJumpOfTheClockFiresTimersAndTakesNoLeases(t *testing.T) { // TC-07
 			t.Errorf("a second attempt after a jump of the clock")
 		}
 		// Sweeps put rows off by the clock as it was before it was set back.
-		r, err := engine.Replay(t.Context(), mem, engine.ReplayQuery{Now: time.Now().Add(14 * 24 * time.Hour)})
+		r, err := replay.Run(t.Context(), mem, replay.Query{Now: time.Now().Add(14 * 24 * time.Hour)})
 		if err != nil || len(r.Mismatches) > 0 {
 			t.Errorf("replay: %+v, %v", r, err)
 		}
@@ -221,7 +222,7 @@ func TestARunOnSQLiteSurvivesTheProcess(t *testing.T) { // W5, S5
 	if v, err := eng.Run(t.Context(), 0, start.Run); err != nil || v.Status != ringi.Completed {
 		t.Errorf("run %+v, %v", v, err)
 	}
-	if r, err := engine.Replay(t.Context(), db, engine.ReplayQuery{}); err != nil || len(r.Mismatches) > 0 || r.Runs != 1 {
+	if r, err := replay.Run(t.Context(), db, replay.Query{}); err != nil || len(r.Mismatches) > 0 || r.Runs != 1 {
 		t.Errorf("replay %+v, %v", r, err)
 	}
 }

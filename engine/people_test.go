@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/engine/replay"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -197,7 +197,7 @@ func TestTheRowOfADroppedFiringIsDeleted(t *testing.T) { // TC-05, TC-37
 		if _, err := w.mem.Commit(t.Context(), ghost); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := engine.Replay(t.Context(), w.mem, engine.ReplayQuery{Run: run}); err != nil || len(r.Mismatches) != 1 || r.Mismatches[0].What != "timer" {
+		if r, err := replay.Run(t.Context(), w.mem, replay.Query{Run: run}); err != nil || len(r.Mismatches) != 1 || r.Mismatches[0].What != "timer" {
 			t.Fatalf("replay %+v, %v: want the leftover timer", r, err)
 		}
 		<-time.After(2 * time.Second)

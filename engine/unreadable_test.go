@@ -16,6 +16,20 @@ import (
 	"github.com/ringiflow/ringi/store/sqlite"
 )
 
+const everyRow = `
+ringi: v1
+name: everything
+deadline: { after: 30d, then: compensate }
+steps:
+  - id: all
+    parallel:
+      branches:
+        work: [ { id: a, activity: work.a, effect: pure } ]
+        wait: [ { id: w, wait: { event: paid, key: k } } ]
+        ask: [ { id: v, approval: { title: V, subject: { x: 1 }, ask: [ { name: T, from: [group:team], quorum: 2 } ] } } ]
+        stuck: [ { id: s, set: { x: "${ input.missing.deeper }" } } ]
+`
+
 // A bench is an engine on a database file that the test edits by hand.
 type bench struct {
 	*world

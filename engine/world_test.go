@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/engine/replay"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -230,7 +231,7 @@ func count(list []string, what string) (n int) {
 // clean replays everything and wants no mismatch.
 func (w *world) clean() {
 	w.t.Helper()
-	r, err := engine.Replay(w.t.Context(), w.mem, engine.ReplayQuery{})
+	r, err := replay.Run(w.t.Context(), w.mem, replay.Query{})
 	if err != nil || len(r.Mismatches) > 0 {
 		w.t.Fatalf("replay: %+v, %v", r, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/engine/replay"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -183,7 +183,7 @@ func (w *world) audit() {
 		return
 	}
 	ctx := context.Background()
-	replayed, err := engine.Replay(ctx, w.db, engine.ReplayQuery{Now: w.now.Add(24 * time.Hour)})
+	replayed, err := replay.Run(ctx, w.db, replay.Query{Now: w.now.Add(24 * time.Hour)})
 	if err != nil && len(w.watch.all()) > 0 {
 		w.fail("replay", "it cannot be done: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/engine/replay"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/sqlite"
 )
@@ -56,21 +56,21 @@ func (p *Program) replay(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	q := engine.ReplayQuery{Now: p.Now()}
+	q := replay.Query{Now: p.Now()}
 	if len(args) > 0 {
 		if q.Run, err = storedRun(ctx, db, args[0]); err != nil {
 			return err
 		}
 	} else if p.Terminal.Err {
 		told := p.Now()
-		q.Told = func(sum engine.Replayed) {
+		q.Told = func(sum replay.Report) {
 			if now := p.Now(); now.Sub(told) >= progressEvery {
 				told = now
 				p.say("%s, %s, %d mismatches so far", counted(sum.Runs, "run"), counted(sum.Events, "event"), len(sum.Mismatches))
 			}
 		}
 	}
-	out, err := engine.Replay(ctx, db, q)
+	out, err := replay.Run(ctx, db, q)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func storedRun(ctx context.Context, db *sqlite.Store, id string) (ringi.RunID, e
 	})
 }
 
-func (p *Program) printReplayed(out engine.Replayed) error {
+func (p *Program) printReplayed(out replay.Report) error {
 	t := table{head: []string{"RUN", "WHAT", "SEQ", "DETAIL"}}
 	for _, m := range out.Mismatches {
 		t.row(string(m.Run), m.What, strconv.FormatInt(m.Seq, 10), m.Detail)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/engine/replay"
 )
 
 const everythingDefinition = `ringi: v1
@@ -59,7 +59,7 @@ func TestReplayFindsWhatWasChangedByHand(t *testing.T) {
 		t.Fatalf("publish: %+v", got)
 	}
 	run := w.begin("everything", "--key", "K")
-	var got engine.Replayed
+	var got replay.Report
 	w.ok(&got, "replay", "--all")
 	if got.Runs != 1 || got.Events == 0 || got.Mismatches == nil || len(got.Mismatches) != 0 {
 		t.Fatalf("untouched: %+v", got)
@@ -105,7 +105,7 @@ func TestReplayFindsWhatWasChangedByHand(t *testing.T) {
 	} {
 		alter(t, w, c.statement)
 		w.exits(exitFailed, &got, "replay", "--all")
-		if !slices.ContainsFunc(got.Mismatches, func(m engine.Mismatch) bool { return m.What == c.what && m.Run != run.Run && m.Detail != "" }) {
+		if !slices.ContainsFunc(got.Mismatches, func(m replay.Mismatch) bool { return m.What == c.what && m.Run != run.Run && m.Detail != "" }) {
 			t.Errorf("after %q replay does not name %s: %+v", c.statement, c.what, got.Mismatches)
 		}
 	}
@@ -115,7 +115,7 @@ func TestReplayFindsWhatWasChangedByHand(t *testing.T) {
 }
 
 // named is what replay says of a run's rows of a kind.
-func named(list []engine.Mismatch, what string, run ringi.RunID) (said string) {
+func named(list []replay.Mismatch, what string, run ringi.RunID) (said string) {
 	for _, m := range list {
 		if m.What == what && m.Run == run {
 			said += m.Detail + "; "

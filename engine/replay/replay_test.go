@@ -1,7 +1,8 @@
-package engine_test
+package replay_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/engine/replay"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -66,35 +68,71 @@ steps:
         stuck: [ { id: s, set: { x: "${ input.missing.deeper }" } } ]
 `
 
+var alice = ringi.Actor{ID: "alice", Kind: ringi.Person}
+
+// A world is an engine on a store in memory.
+type world struct {
+	t   *testing.T
+	mem *store.Memory
+	eng *engine.Engine
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	mem := store.NewMemory(store.MemoryConfig{})
+	eng, err := engine.New(engine.Config{Store: mem, Records: mem, Catalog: mem, Events: mem, SnapshotEvery: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng.Start()
+	t.Cleanup(func() { _ = eng.Close() })
+	if p, err := eng.Publish(t.Context(), ringi.Publication{Source: []byte(everyRow)}); err != nil || p.Version != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	return &world{t, mem, eng}
+}
+
+func (w *world) do(run ringi.RunID, a ringi.Action) ringi.RunID {
+	w.t.Helper()
+	r := w.eng.Do(w.t.Context(), ringi.Command{Run: run, Actor: alice, Do: a})[0]
+	if r.Err != nil {
+		w.t.Fatal(r.Err)
+	}
+	return r.Run
+}
+
+func (w *world) begin() ringi.RunID {
+	w.t.Helper()
+	return w.do("", ringi.Start{Definition: "everything", Input: json.RawMessage(`{}`)})
+}
+
 func TestReplayFindsWhatWasEditedByHand(t *testing.T) { // W8
-	bubble(t, func(t *testing.T, w *world) {
-		if p, err := w.eng.Publish(t.Context(), ringi.Publication{Source: []byte(everyRow)}); err != nil || p.Version != 1 {
-			t.Fatalf("%+v, %v", p, err)
+	w := newWorld(t)
+	run := w.begin()
+	for range 10 { // enough for a snapshot
+		w.do(run, ringi.Pause{})
+		w.do(run, ringi.Resume{})
+	}
+	if r, err := replay.Run(t.Context(), w.mem, replay.Query{}); err != nil || len(r.Mismatches) > 0 || r.Runs != 1 {
+		t.Fatalf("untouched: %+v, %v", r, err)
+	}
+	x, err := w.mem.Inspect(t.Context(), store.Key{Tenant: 1, Run: run})
+	if err != nil || len(x.Tasks) != 1 || len(x.Timers) != 2 || len(x.Waits) != 1 || len(x.Approvals) != 1 || len(x.Incidents) != 1 || x.Snapshot == nil {
+		t.Fatalf("rows %+v, %v: want some of each kind", x, err)
+	}
+	for name, c := range forgeries() {
+		c.f.Memory = w.mem
+		r, err := replay.Run(t.Context(), c.f, replay.Query{Run: run})
+		if err != nil {
+			t.Fatal(err)
 		}
-		run := w.begin("everything", "", `{}`)
-		for range 100 { // enough for a snapshot
-			w.do(alice, run, ringi.Pause{})
-			w.do(alice, run, ringi.Resume{})
+		named := func(m replay.Mismatch) bool {
+			return m.What == c.what && (m.Run == run && m.Seq > 0 || c.what == "definition") && strings.Contains(m.Detail, c.detail)
 		}
-		w.clean()
-		have, err := w.mem.Standing(t.Context(), store.Key{Tenant: 1, Run: run})
-		if err != nil || len(have.Tasks) != 1 || len(have.Timers) != 2 || len(have.Waits) != 1 || len(have.Approvals) != 1 || len(have.Incidents) != 1 {
-			t.Fatalf("rows %+v, %v: want some of each kind", have, err)
+		if len(r.Mismatches) == 0 || !slices.ContainsFunc(r.Mismatches, named) || len(r.Mismatches) > 1 && c.alone {
+			t.Errorf("%s: mismatches %v, want one of %s that says %q", name, r.Mismatches, c.what, c.detail)
 		}
-		for name, c := range forgeries() {
-			c.f.Memory = w.mem
-			r, err := engine.Replay(t.Context(), c.f, engine.ReplayQuery{Run: run})
-			if err != nil {
-				t.Fatal(err)
-			}
-			named := func(m engine.Mismatch) bool {
-				return m.What == c.what && (m.Run == run && m.Seq > 0 || c.what == "definition") && strings.Contains(m.Detail, c.detail)
-			}
-			if len(r.Mismatches) == 0 || !slices.ContainsFunc(r.Mismatches, named) || len(r.Mismatches) > 1 && c.alone {
-				t.Errorf("%s: mismatches %v, want one of %s that says %q", name, r.Mismatches, c.what, c.detail)
-			}
-		}
-	})
+	}
 }
 
 // A forgery is one edit by hand and what replay must say of it.
@@ -150,7 +188,7 @@ func forgeries() map[string]forgery {
 		"head":        log("chain", "", forgeHead),
 		"row missing": log("log", "is missing", func(r []store.LogRow) []store.LogRow { return slices.Delete(r, 1, 2) }),
 		"tail missing": log("log", "cannot be reached", func(r []store.LogRow) []store.LogRow {
-			return slices.DeleteFunc(r, func(row store.LogRow) bool { return row.First > 200 })
+			return slices.DeleteFunc(r, func(row store.LogRow) bool { return row.First > 15 })
 		}),
 		"end of row":    log("log", "ends at event 99", func(r []store.LogRow) []store.LogRow { r[0].Last = 99; return r }),
 		"no commit id":  log("log", "no commit id", func(r []store.LogRow) []store.LogRow { r[0].Commit = store.CommitID{}; return r }),
@@ -168,12 +206,12 @@ func forgeSource(d *store.Definition) bool {
 }
 
 func forgeSnapshot(x *store.Inspected) {
-	x.Snapshot.Body = []byte(strings.Replace(string(x.Snapshot.Body), `"requester":"op"`, `"requester":"eve"`, 1))
+	x.Snapshot.Body = []byte(strings.Replace(string(x.Snapshot.Body), `"requester":"alice"`, `"requester":"eve"`, 1))
 }
 
 func forgeEvent(rows []store.LogRow) []store.LogRow {
 	if len(rows) > 0 && rows[0].First == 1 {
-		rows[0].Body = []byte(strings.Replace(string(rows[0].Body), `"actor":"op"`, `"actor":"eve"`, 1))
+		rows[0].Body = []byte(strings.Replace(string(rows[0].Body), `"actor":"alice"`, `"actor":"eve"`, 1))
 	}
 	return rows
 }
@@ -185,64 +223,44 @@ func forgeHead(rows []store.LogRow) []store.LogRow {
 
 // W8: rows of a run that has no log are left over, whatever table they are in.
 func TestReplayFindsRowsOfRunsThatDoNotExist(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		w.begin("one", "", "null")
-		ghost := store.Key{Tenant: 7, Run: "0197e000-0000-7000-8000-000000000001"}
-		for what, edit := range map[string]func(*store.Inspected){
-			"log":      func(x *store.Inspected) { x.Run = &store.RunRecord{Key: ghost} },
-			"snapshot": func(x *store.Inspected) { x.Snapshot = &store.Snapshot{Seq: 1, Format: 1} },
-			"task":     func(x *store.Inspected) { x.Tasks = []store.InspectedTask{{}} },
-			"timer":    func(x *store.Inspected) { x.Timers = []store.InspectedTimer{{}} },
-			"wait":     func(x *store.Inspected) { x.Waits = []ringi.WaitRow{{}} },
-			"approval": func(x *store.Inspected) { x.Approvals = []ringi.ApprovalRow{{}} },
-			"incident": func(x *store.Inspected) { x.Incidents = []ringi.Incident{{}} },
-		} {
-			f := forger{Memory: w.mem, rows: edit, more: []store.Key{ghost}}
-			r, err := engine.Replay(t.Context(), f, engine.ReplayQuery{})
-			if err != nil || len(r.Mismatches) != 1 || r.Mismatches[0].What != what || r.Mismatches[0].Run != ghost.Run || r.Runs != 2 {
-				t.Errorf("a row of %s: %+v, %v, want it named and nothing else", what, r, err)
-			}
+	w := newWorld(t)
+	w.begin()
+	ghost := store.Key{Tenant: 7, Run: "0197e000-0000-7000-8000-000000000001"}
+	for what, edit := range map[string]func(*store.Inspected){
+		"log":      func(x *store.Inspected) { x.Run = &store.RunRecord{Key: ghost} },
+		"snapshot": func(x *store.Inspected) { x.Snapshot = &store.Snapshot{Seq: 1, Format: 1} },
+		"task":     func(x *store.Inspected) { x.Tasks = []store.InspectedTask{{}} },
+		"timer":    func(x *store.Inspected) { x.Timers = []store.InspectedTimer{{}} },
+		"wait":     func(x *store.Inspected) { x.Waits = []ringi.WaitRow{{}} },
+		"approval": func(x *store.Inspected) { x.Approvals = []ringi.ApprovalRow{{}} },
+		"incident": func(x *store.Inspected) { x.Incidents = []ringi.Incident{{}} },
+	} {
+		f := forger{Memory: w.mem, rows: edit, more: []store.Key{ghost}}
+		r, err := replay.Run(t.Context(), f, replay.Query{})
+		if err != nil || len(r.Mismatches) != 1 || r.Mismatches[0].What != what || r.Mismatches[0].Run != ghost.Run || r.Runs != 2 {
+			t.Errorf("a row of %s: %+v, %v, want it named and nothing else", what, r, err)
 		}
-	})
+	}
 }
 
 func TestReplayOfARunThatDoesNotExist(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		_, err := engine.Replay(t.Context(), w.mem, engine.ReplayQuery{Run: "00000000-0000-7000-8000-000000000000"})
-		if ringi.ErrorCode(err) != ringi.CodeNotFound {
+	w := newWorld(t)
+	for _, run := range []ringi.RunID{"00000000-0000-7000-8000-000000000000", "no run id"} {
+		if _, err := replay.Run(t.Context(), w.mem, replay.Query{Run: run}); ringi.ErrorCode(err) != ringi.CodeNotFound {
 			t.Errorf("%v, want not_found", err)
 		}
-	})
+	}
 }
 
-func TestHistoryIsReadInPages(t *testing.T) { // TC-79
-	bubble(t, func(t *testing.T, w *world) {
-		run := w.begin("nap", "", "null")
-		for range 20 {
-			w.do(alice, run, ringi.Pause{})
-			w.do(alice, run, ringi.Resume{})
+func TestReplayOfAStoreThatIsAway(t *testing.T) {
+	w := newWorld(t)
+	run := w.begin()
+	if err := w.mem.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []replay.Query{{}, {Run: run}} {
+		if _, err := replay.Run(t.Context(), w.mem, q); ringi.ErrorCode(err) != ringi.CodeUnavailable {
+			t.Errorf("%v, want unavailable", err)
 		}
-		all := w.kinds(run)
-		var got []string
-		after := int64(0)
-		for pages := 0; ; pages++ {
-			page, err := w.eng.History(t.Context(), ringi.HistoryQuery{Run: run, After: after, Limit: 7})
-			if err != nil || len(page.Events) > 7 || pages > len(all) {
-				t.Fatalf("page %d: %d events, %v", pages, len(page.Events), err)
-			}
-			for _, e := range page.Events {
-				got = append(got, e.Kind)
-			}
-			if page.Next == 0 {
-				break
-			}
-			after = page.Next
-		}
-		if !slices.Equal(got, all) {
-			t.Errorf("pages together are %v, want %v", got, all)
-		}
-		if _, err := w.eng.History(t.Context(), ringi.HistoryQuery{Run: "00000000-0000-7000-8000-000000000000"}); ringi.ErrorCode(err) != ringi.CodeNotFound {
-			t.Errorf("history of nobody: %v, want not_found", err)
-		}
-	})
+	}
 }

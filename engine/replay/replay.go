@@ -1,8 +1,21 @@
-package engine
+// Package replay folds logs from their first event, believing nothing else, and
+// compares what a store keeps beside them: snapshot, list row, tasks (what the
+// log fixes of them, and that no sweep would come too late to them), timers,
+// waits, approvals, incidents and the hash chain. It finds rows of runs that
+// have no log, and definitions that are not what their digest says. What cannot
+// be read is a mismatch like another one and holds up nothing. It may run
+// beside a working engine.
+//
+// It cannot find that the last rows of a log are gone if they changed nothing
+// beside it and no audit record names them: all that is left is what was true
+// before. Nor does it look at what no log fixes: who holds a lease, sent
+// events, messages and the audit trail.
+package replay
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,26 +23,26 @@ import (
 	"github.com/ringiflow/ringi/store"
 )
 
-// A ReplayStore is what Replay reads. Nothing is written.
-type ReplayStore interface {
+// A Store is what a replay reads. Nothing is written.
+type Store interface {
 	store.Records
 	store.Catalog
 	store.Inspector
 }
 
-// ReplayQuery names what to fold again: one run, or with an empty Run all.
-type ReplayQuery struct {
+// Query names what to fold again: one run, or with an empty Run all.
+type Query struct {
 	Tenant ringi.Tenant // 0 is the default tenant for a Run, else every tenant
 	Run    ringi.RunID
 	// Now is the database's time, which tells how late a sweep may look; zero
 	// is the machine's.
 	Now time.Time
 	// Told is called after each run with the sum so far; it may be nil.
-	Told func(Replayed)
+	Told func(Report)
 }
 
-// A Replayed is the outcome of a replay.
-type Replayed struct {
+// A Report is the outcome of a replay.
+type Report struct {
 	Runs       int        `json:"runs"`
 	Events     int64      `json:"events"`
 	Mismatches []Mismatch `json:"mismatches"`
@@ -53,29 +66,19 @@ func (m Mismatch) String() string {
 	return string(text)
 }
 
-// replayBytes bounds one read of the log.
-const replayBytes = 1 << 20
+// logBytes bounds one read of the log.
+const logBytes = 1 << 20
 
-// Replay folds logs from their first event, believing nothing else, and
-// compares what the store keeps beside them: snapshot, list row, tasks (what
-// the log fixes of them, and that no sweep would come too late to them),
-// timers, waits, approvals, incidents and the hash chain. It finds rows of runs
-// that have no log, and definitions that are not what their digest says. What
-// cannot be read is a mismatch like another one and holds up nothing. It may
-// run beside a working engine.
-//
-// It cannot find that the last rows of a log are gone if they changed nothing
-// beside it and nobody else's record names them: all that is left is what was
-// true then. Nor does it look at what no log fixes: who holds a lease, sent
-// events, messages and the audit trail.
-func Replay(ctx context.Context, from ReplayStore, q ReplayQuery) (Replayed, error) {
-	r := &replayer{from: from, now: q.Now, told: q.Told, versions: map[versionKey]heldVersion{}}
+// Run replays. A run of which nothing stands is not_found; a store that cannot
+// be read is unavailable.
+func Run(ctx context.Context, from Store, q Query) (Report, error) {
+	r := &replayer{from: from, now: q.Now, told: q.Told, versions: map[version]held{}}
 	r.out.Mismatches = []Mismatch{}
 	if r.now.IsZero() {
 		r.now = time.Now()
 	}
 	if q.Run == "" {
-		return r.out, replayFault(r.all(ctx, q.Tenant))
+		return r.out, away(r.all(ctx, q.Tenant))
 	}
 	found := false
 	var err error
@@ -83,25 +86,36 @@ func Replay(ctx context.Context, from ReplayStore, q ReplayQuery) (Replayed, err
 		found, err = r.run(ctx, store.Key{Tenant: tenantOr(q.Tenant), Run: q.Run})
 	}
 	if err == nil && !found {
-		return r.out, noRun(q.Run)
+		err = &ringi.Error{
+			Code: ringi.CodeNotFound, Message: fmt.Sprintf("there is no run %q", q.Run), Hint: "check the id with `ringi runs`",
+		}
 	}
-	return r.out, replayFault(err)
+	return r.out, away(err)
 }
 
-func replayFault(err error) error {
-	if err == nil {
-		return nil
+// away makes an error of the store the refusal that callers know.
+func away(err error) error {
+	var refusal *ringi.Error
+	if err == nil || errors.As(err, &refusal) {
+		return err
 	}
-	return storeFault(err)
+	return &ringi.Error{Code: ringi.CodeUnavailable, Message: "the store cannot be read", Hint: "see what is wrong with it, and try again", Err: err}
+}
+
+func tenantOr(t ringi.Tenant) ringi.Tenant {
+	if t == 0 {
+		return ringi.DefaultTenant
+	}
+	return t
 }
 
 // A replayer is one replay under way.
 type replayer struct {
-	from     ReplayStore
+	from     Store
 	now      time.Time
-	told     func(Replayed)
-	out      Replayed
-	versions map[versionKey]heldVersion
+	told     func(Report)
+	out      Report
+	versions map[version]held
 }
 
 // mostStrays bounds how many rows of no run are named.

@@ -1,4 +1,4 @@
-package engine
+package replay
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/engine/rows"
 	"github.com/ringiflow/ringi/store"
 )
 
-// replaySlack is how far columns that sweeps move may lie behind what the sweep
-// would write now: the clock of this machine is not the database's, and a sweep
-// puts off what it can do nothing about.
-const replaySlack = time.Minute
+// slack is how far a column that sweeps move may lie in the future beside what
+// the log says: a sweep puts off by a minute what it can do nothing about, and
+// the clock of this machine is not the database's.
+const slack = 2 * time.Minute
 
 func rowName(table, row string) string {
 	if row == "" {
@@ -42,13 +43,13 @@ func (p *replay) compareRows() {
 	sameButReady := func(a, b *ringi.TaskRow) bool {
 		x := *b
 		x.ReadyAt = a.ReadyAt
-		return sameTask(a, &x)
+		return rows.SameTask(a, &x)
 	}
-	differ(p, "task", changed(want.Tasks, tasks, taskLane, sameButReady))
-	differ(p, "timer", changed(want.Timers, timers, timerID, sameTimer))
-	differ(p, "wait", changed(want.Waits, p.have.Waits, waitStep, sameWait))
-	differ(p, "approval", changed(want.Approvals, p.have.Approvals, approvalStep, sameJSON))
-	differ(p, "incident", changed(want.Incidents, p.have.Incidents, incidentID, sameJSON))
+	differ(p, "task", rows.Differ(want.Tasks, tasks, rows.Lane, sameButReady))
+	differ(p, "timer", rows.Differ(want.Timers, timers, rows.TimerID, rows.SameTimer))
+	differ(p, "wait", rows.Differ(want.Waits, p.have.Waits, rows.WaitStep, rows.SameWait))
+	differ(p, "approval", rows.Differ(want.Approvals, p.have.Approvals, rows.ApprovalStep, rows.SameJSON))
+	differ(p, "incident", rows.Differ(want.Incidents, p.have.Incidents, rows.IncidentID, rows.SameJSON))
 	for _, t := range p.have.Tasks {
 		i := slices.IndexFunc(want.Tasks, func(w ringi.TaskRow) bool { return w.Lane == t.Row.Lane })
 		if i < 0 {
@@ -57,7 +58,7 @@ func (p *replay) compareRows() {
 		p.taskTimes(t, want.Tasks[i])
 	}
 	for _, t := range p.have.Timers {
-		if latest := later(t.FireAt, p.now.Add(timerClaim+replaySlack)); t.Due.Before(t.FireAt) || t.Due.After(latest) {
+		if latest := later(t.FireAt, p.now.Add(slack)); t.Due.Before(t.FireAt) || t.Due.After(latest) {
 			p.mismatch("timer", rowName("timer", t.ID)+fmt.Sprintf(" is found at %s, and fires at %s", stamp(t.Due), stamp(t.FireAt)))
 		}
 	}
@@ -72,7 +73,7 @@ func (p *replay) compareList(want ringi.RunRow) {
 	case p.state.Seq == 0:
 		p.mismatch("log", "the run is in the list and has no events")
 	case p.bad("list", ""):
-	case !sameStart(startRow(p.state, want), &have.StartRow):
+	case !sameStart(rows.Start(p.state, want), &have.StartRow):
 		p.mismatch("list", "the row is not what the events say")
 	}
 }
@@ -83,22 +84,22 @@ func (p *replay) bad(table, row string) bool {
 }
 
 // differ names rows that are not as they should be.
-func differ[K comparable, R any](p *replay, table string, list []change[K, R]) {
+func differ[K comparable, R any](p *replay, table string, list []rows.Diff[K, R]) {
 	for _, c := range list {
-		row := fmt.Sprint(c.key)
+		row := fmt.Sprint(c.Key)
 		if p.bad(table, row) {
 			continue
 		}
 		name, seq := rowName(table, row), p.state.Seq
 		if table == "incident" {
-			if id, ok := any(c.key).(int64); ok {
+			if id, ok := any(c.Key).(int64); ok {
 				seq = id
 			}
 		}
 		switch {
-		case c.was == nil:
+		case c.Was == nil:
 			p.at(table, seq, name+" is left over")
-		case c.row == nil:
+		case c.Row == nil:
 			p.at(table, seq, name+" is missing")
 		default:
 			p.at(table, seq, name+" is not what the events say")
@@ -116,12 +117,12 @@ func (p *replay) taskTimes(t store.InspectedTask, want ringi.TaskRow) {
 		wrong("has a token of event %d, its attempt is of event %d", seq, want.Seq)
 	}
 	untouched := t.Lease.Token == want.Token(0)
-	most := later(want.ReadyAt, p.now.Add(longestLapsePause+replaySlack))
+	most := later(want.ReadyAt, p.now.Add(slack))
 	if ready := t.Row.ReadyAt; ready.Before(want.ReadyAt) || untouched && !ready.Equal(want.ReadyAt) || ready.After(most) {
 		wrong("is ready at %s, the events say %s", stamp(ready), stamp(want.ReadyAt))
 	}
 	first := store.FirstCheck(t.Row, t.Lease)
-	most = later(later(first, t.Lease.LeaseEnd), p.now.Add(max(quarantineFor, t.Row.Heartbeat)+replaySlack))
+	most = later(later(first, t.Lease.LeaseEnd), p.now.Add(t.Row.Heartbeat+slack))
 	if !first.IsZero() && (t.Check.IsZero() || t.Check.After(most)) {
 		wrong("is looked at %s, too late for its limit of %s", stamp(t.Check), stamp(first))
 	}
@@ -145,7 +146,7 @@ func stamp(t time.Time) string {
 // zone that a database gives them back in.
 func sameStart(a, b *store.StartRow) bool {
 	x, y := *a, *b
-	same := x.StartedAt.Equal(y.StartedAt) && sameRun(x.RunRow, y.RunRow) && len(x.Labels) == len(y.Labels)
+	same := x.StartedAt.Equal(y.StartedAt) && rows.SameRun(x.RunRow, y.RunRow) && len(x.Labels) == len(y.Labels)
 	for k, v := range x.Labels {
 		same = same && y.Labels[k] == v
 	}

@@ -1,4 +1,4 @@
-package engine
+package replay
 
 import (
 	"bytes"
@@ -64,7 +64,7 @@ func (p *replay) compare(ctx context.Context) error {
 func (p *replay) foldLog(ctx context.Context) error {
 	var head []byte
 	for last := int64(0); last < p.have.Last; {
-		rows, err := p.from.Log(ctx, p.key, p.state.Seq, replayBytes)
+		rows, err := p.from.Log(ctx, p.key, p.state.Seq, logBytes)
 		if err != nil {
 			return err
 		}
