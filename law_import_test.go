@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 
 	// Destinations and databases by their names, for programs: the one place
 	// outside cmd that knows every broker.
-	"relay": {".", "workflow", "outbox", "outbox/kafka", "outbox/nats", "outbox/webhook"},
+	"relay": {".", "workflow", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/webhook"},
 
 	".": {"workflow"},
 

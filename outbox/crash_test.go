@@ -19,6 +19,7 @@ import (
 
 	"github.com/ringiflow/ringi/inbox"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/ndjson"
 )
 
 // crashRole makes the test binary the process that dies: "write", "relay", or
@@ -57,7 +58,7 @@ func (p place) source() crashable {
 }
 
 // relay returns a relay to the file, in a fleet where there is one.
-func (p place) relay(file *outbox.File) (*outbox.Relay, error) {
+func (p place) relay(file *ndjson.File) (*outbox.Relay, error) {
 	src := p.source()
 	fleet, _ := src.(outbox.Fleet)
 	return outbox.NewRelay(outbox.RelayConfig{
@@ -121,7 +122,7 @@ func (p place) write(ctx context.Context) error {
 
 // deliver relays until nothing is left, or for a while.
 func (p place) deliver(ctx context.Context, most time.Duration) error {
-	file, err := outbox.OpenFile(p.sink, "")
+	file, err := ndjson.OpenFile(p.sink, "")
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func (p place) deliver(ctx context.Context, most time.Duration) error {
 
 // keep relays for a while.
 func (p place) keep(ctx context.Context) error {
-	file, err := outbox.OpenFile(p.sink, "")
+	file, err := ndjson.OpenFile(p.sink, "")
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,68 @@ const (
 		group by destination, tenant order by destination, tenant`
 )
 
-// deskSQL is a Desk in one dialect.
+// deskSQL is the Desk of a database; SQLite and Postgres embed it.
 type deskSQL struct {
 	dialect Dialect
+	pool    *sql.DB
+
+	// alone does something in a transaction that no claim runs beside: one that
+	// has seen a parked message could set its followers back after they were let
+	// go on.
+	alone func(ctx context.Context, do func(runner) error) error
+}
+
+// List implements Desk.
+func (d deskSQL) List(ctx context.Context, f Filter) ([]Entry, error) {
+	list, err := d.list(ctx, d.pool, f)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: list: %w", err)
+	}
+	return list, nil
+}
+
+// Retry implements Desk.
+func (d deskSQL) Retry(ctx context.Context, at time.Time, f Filter) (int, error) {
+	if err := f.only([]State{Dead, Parked}, Pending); err != nil {
+		return 0, err
+	}
+	return d.do(ctx, "retry", at, f, d.reopen)
+}
+
+// Resend implements Desk.
+func (d deskSQL) Resend(ctx context.Context, at time.Time, f Filter) (int, error) {
+	if err := f.only([]State{Delivered}); err != nil {
+		return 0, err
+	}
+	return d.do(ctx, "resend", at, f, d.resend)
+}
+
+// Purge implements Desk.
+func (d deskSQL) Purge(ctx context.Context, at time.Time, f Filter) (int, error) {
+	if err := f.only([]State{Dead}, Parked, Delivered); err != nil {
+		return 0, err
+	}
+	return d.do(ctx, "purge", at, f, d.purge)
+}
+
+// Backlog implements Desk.
+func (d deskSQL) Backlog(ctx context.Context) ([]Depth, error) {
+	list, err := d.backlog(ctx, d.pool)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: backlog: %w", err)
+	}
+	return list, nil
+}
+
+func (d deskSQL) do(ctx context.Context, what string, at time.Time, f Filter, do func(context.Context, runner, time.Time, Filter) (int, error)) (n int, err error) {
+	err = d.alone(ctx, func(r runner) error {
+		n, err = do(ctx, r, at, f)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("outbox: %s: %w", what, err)
+	}
+	return n, nil
 }
 
 // query is a statement that grows by conditions, with its arguments.

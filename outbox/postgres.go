@@ -22,18 +22,31 @@ import (
 // claims look at the same key at once; relays of one Fleet have different
 // partitions and wait for nobody.
 type Postgres struct {
+	deskSQL
 	db *sql.DB
 
 	mu    sync.Mutex
 	looks map[string]*look // by destination
 }
 
-var _ Source = (*Postgres)(nil)
+var (
+	_ Source = (*Postgres)(nil)
+	_ Desk   = (*Postgres)(nil)
+)
 
 // NewPostgres returns the source over db, which the caller opens and closes and
 // on which PostgresSchema has been run.
 func NewPostgres(db *sql.DB) *Postgres {
-	return &Postgres{db: db, looks: map[string]*look{}}
+	s := &Postgres{db: db, looks: map[string]*look{}}
+	s.deskSQL = deskSQL{DialectPostgres, db, func(ctx context.Context, do func(runner) error) error {
+		return s.write(ctx, func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, pgLockAll); err != nil {
+				return err
+			}
+			return do(tx)
+		})
+	}}
+	return s
 }
 
 const (
@@ -46,6 +59,8 @@ const (
 	pgLock = `select p.part, p.epoch from outbox_partition p
 		where p.destination = $1 and ($2 = '' or (p.part, p.epoch) in (select part, epoch from jsonb_to_recordset(nullif($2, '')::jsonb) as f(part smallint, epoch bigint)))
 		order by p.part for no key update`
+
+	pgLockAll = `select from outbox_partition order by destination, part for no key update`
 
 	pgSetBack = `update outbox o set next_at = b.next_at from jsonb_to_recordset($1::text::jsonb) as b(id uuid, next_at timestamptz)
 		where o.id = b.id and o.state = 0`

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Sink is one destination. File and Lines are here; brokers have packages of
+// Sink is one destination. Package outbox/ndjson has files and streams; brokers have packages of
 // their own. A relay calls Publish from one goroutine at a time.
 type Sink interface {
 	// Publish sends messages and returns when each has its answer, or soon
@@ -71,15 +71,6 @@ func Excuse(err error) error {
 func Excused(err error) bool {
 	var e *excuse
 	return errors.As(err, &e)
-}
-
-// answers is one answer for all of n messages.
-func answers(n int, err error) []error {
-	all := make([]error, n)
-	for i := range all {
-		all[i] = err
-	}
-	return all
 }
 
 // publish calls the sink and makes sure that its answers keep the contract. A

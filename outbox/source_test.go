@@ -107,6 +107,9 @@ func eachSource(t *testing.T, test func(t *testing.T, f fixture)) {
 	})
 }
 
+// taken tells whether a sink acknowledged everything.
+func taken(results []error) bool { return errors.Join(results...) == nil }
+
 // names shows messages by aggregate and number.
 func names(msgs []outbox.ClaimedMessage) string {
 	var s []string

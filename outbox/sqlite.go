@@ -11,21 +11,31 @@ import (
 	"time"
 )
 
-// SQLite is the Source over the table of SQLiteSchema. It writes with BEGIN
+// SQLite is the Source and Desk over the table of SQLiteSchema. It writes with BEGIN
 // IMMEDIATE in short transactions and holds one connection at a time, so that it
 // may share a pool of a single connection with the database's other writer,
 // which is how SQLite writers wait for each other best. The pool should be opened
 // with a busy_timeout; the driver is the caller's choice. Safe for concurrent use.
 type SQLite struct {
+	deskSQL
 	db   *sql.DB
 	turn atomic.Int64 // the tenant that began the last claim
 }
 
-var _ Source = (*SQLite)(nil)
+var (
+	_ Source = (*SQLite)(nil)
+	_ Desk   = (*SQLite)(nil)
+)
 
 // NewSQLite returns the source over db, which the caller opens and closes and on
 // which SQLiteSchema has been run.
-func NewSQLite(db *sql.DB) *SQLite { return &SQLite{db: db} }
+func NewSQLite(db *sql.DB) *SQLite {
+	s := &SQLite{db: db}
+	s.deskSQL = deskSQL{DialectSQLite, db, func(ctx context.Context, do func(runner) error) error {
+		return s.write(ctx, func(conn *sql.Conn) error { return do(conn) })
+	}}
+	return s
+}
 
 const (
 	sqliteAnyDue = `select exists (select 1 from outbox indexed by outbox_due where state < 2 and destination = ? and next_at <= ?)`

@@ -13,6 +13,7 @@ import (
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/outbox/kafka"
 	"github.com/ringiflow/ringi/outbox/nats"
+	"github.com/ringiflow/ringi/outbox/ndjson"
 	"github.com/ringiflow/ringi/outbox/webhook"
 )
 
@@ -129,11 +130,11 @@ func (o Opener) stdout(name string) (*Sink, error) {
 		return nil, errors.New("standard output is used for something else here; write to a file")
 	}
 	const says = "stdout: one CloudEvent a line; a message counts as delivered when the pipe has taken it; duplicate window: none, readers drop repeats by the id"
-	return &Sink{Sink: outbox.NewLines(o.Stdout, o.Source), Name: name, describe: always(says), close: nothing}, nil
+	return &Sink{Sink: ndjson.NewWriter(o.Stdout, o.Source), Name: name, describe: always(says), close: nothing}, nil
 }
 
 func (o Opener) file(name, path string) (*Sink, error) {
-	file, err := outbox.OpenFile(o.Path(path), o.Source)
+	file, err := ndjson.OpenFile(o.Path(path), o.Source)
 	if err != nil {
 		return nil, err
 	}

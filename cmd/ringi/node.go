@@ -21,6 +21,7 @@ import (
 	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/engine"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/ndjson"
 	"github.com/ringiflow/ringi/store/sqlite"
 )
 
@@ -143,13 +144,13 @@ func (n *node) openRelay(source outbox.Source, wake <-chan struct{}) error {
 	case outboxOff:
 		return nil
 	case outboxStdout:
-		sink = outbox.NewLines(n.p.Stdout, "")
+		sink = ndjson.NewWriter(n.p.Stdout, "")
 	default:
 		name := n.database + ".events.ndjson"
 		if n.outbox != "" {
 			name = n.p.path(strings.TrimPrefix(n.outbox, outboxFile))
 		}
-		file, err := outbox.OpenFile(name, "")
+		file, err := ndjson.OpenFile(name, "")
 		if err != nil {
 			return err
 		}

@@ -1,18 +1,32 @@
-package outbox_test
+package ndjson_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/ndjson"
 )
+
+// id returns the n-th message id.
+func id(n int) string { return fmt.Sprintf("01890000-0000-7000-8000-%012x", n) }
+
+// order returns a message about an order of tenant 1.
+func order(n int, aggregate string) outbox.Message {
+	return outbox.Message{
+		ID: id(n), Tenant: 1, AggregateType: "Order", AggregateID: aggregate, Type: "order.placed",
+		Payload: []byte(`{"n":1}`), ContentType: "application/json", CreatedAt: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC),
+	}
+}
 
 // idsIn returns the ids of the events of a file or stream, one per line.
 func idsIn(t *testing.T, text []byte) []string {
@@ -34,9 +48,9 @@ func taken(results []error) bool {
 	return errors.Join(results...) == nil
 }
 
-func openFile(t *testing.T, path string) *outbox.File {
+func openFile(t *testing.T, path string) *ndjson.File {
 	t.Helper()
-	f, err := outbox.OpenFile(path, "")
+	f, err := ndjson.OpenFile(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,17 +103,17 @@ func TestAFileThatIsNotOursIsLeftAlone(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := outbox.OpenFile(path, ""); err == nil {
+		if _, err := ndjson.OpenFile(path, ""); err == nil {
 			t.Errorf("%s: opened", name)
 		}
 		if after, err := os.ReadFile(path); err != nil || string(after) != text {
 			t.Errorf("%s: changed (%v)", name, err)
 		}
 	}
-	if _, err := outbox.OpenFile(dir, ""); err == nil {
+	if _, err := ndjson.OpenFile(dir, ""); err == nil {
 		t.Error("a directory was opened")
 	}
-	if _, err := outbox.OpenFile(os.DevNull, ""); err == nil {
+	if _, err := ndjson.OpenFile(os.DevNull, ""); err == nil {
 		t.Error("a device was opened")
 	}
 }
@@ -126,21 +140,25 @@ func TestAFileThatIsClosedOrAwayTakesNothing(t *testing.T) {
 	}
 }
 
-func TestARelayWritesAFileFromSQLite(t *testing.T) {
-	dir := t.TempDir()
-	db := openSQLite(t, filepath.Join(dir, "outbox.db"))
-	path := filepath.Join(dir, "events.ndjson")
-	insert := insertInto(db)
+func TestARelayWritesAFileInOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	source := &outbox.Memory{}
 	var want []string
 	for n := range 600 {
-		m := order(n, "a")
-		if err := insert(m); err != nil {
+		if err := source.Insert(order(n, "a")); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, m.ID)
+		want = append(want, id(n))
 	}
-	w := newWorld(t, fixture{Source: outbox.NewSQLite(db), insert: insert}, func(c *outbox.RelayConfig) { c.Sink = openFile(t, path) })
-	w.drain(t)
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Source: source, Sink: openFile(t, path)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for worked := true; worked; {
+		if worked, err = relay.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package outbox_test
+package ndjson_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/ndjson"
 )
 
 // short is a writer that takes only some bytes and then fails once.
@@ -27,7 +28,7 @@ func (s *short) Write(p []byte) (int, error) {
 
 func TestAWriterGetsOneEventPerLine(t *testing.T) {
 	var out bytes.Buffer
-	sink := outbox.NewLines(&out, "//shop")
+	sink := ndjson.NewWriter(&out, "//shop")
 	if !taken(sink.Publish(t.Context(), []outbox.Message{order(1, "a"), order(2, "b")})) {
 		t.Fatal("not published")
 	}
@@ -42,7 +43,7 @@ func TestAWriterGetsOneEventPerLine(t *testing.T) {
 func TestAWriterStartsANewLineAfterATornOne(t *testing.T) {
 	for _, left := range []int{0, 1, 50} {
 		out := &short{left: left}
-		sink := outbox.NewLines(out, "")
+		sink := ndjson.NewWriter(out, "")
 		if taken(sink.Publish(t.Context(), []outbox.Message{order(1, "a")})) {
 			t.Fatal("a short write was taken for a delivery")
 		}
@@ -63,7 +64,7 @@ func TestAWriterTakesNothingAfterTheContextEnded(t *testing.T) {
 	var out bytes.Buffer
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if taken(outbox.NewLines(&out, "").Publish(ended, []outbox.Message{order(1, "a")})) || out.Len() > 0 {
+	if taken(ndjson.NewWriter(&out, "").Publish(ended, []outbox.Message{order(1, "a")})) || out.Len() > 0 {
 		t.Error("published")
 	}
 }

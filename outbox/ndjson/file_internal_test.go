@@ -1,4 +1,4 @@
-package outbox
+package ndjson
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ringiflow/ringi/outbox"
 )
 
 // A disk that fails cannot be had from outside, so this test takes the
@@ -18,7 +20,7 @@ func TestAFileThatFailedIsOpenedAnewAndKeepsWhatWasTaken(t *testing.T) { // O7
 	}
 	defer s.Close()
 	publish := func(id string) error {
-		return s.Publish(t.Context(), []Message{{ID: id, Type: "t", AggregateType: "a", AggregateID: "b", CreatedAt: time.Unix(0, 0)}})[0]
+		return s.Publish(t.Context(), []outbox.Message{{ID: id, Type: "t", AggregateType: "a", AggregateID: "b", CreatedAt: time.Unix(0, 0)}})[0]
 	}
 	if err := publish("one"); err != nil {
 		t.Fatal(err)
@@ -31,7 +33,7 @@ func TestAFileThatFailedIsOpenedAnewAndKeepsWhatWasTaken(t *testing.T) { // O7
 		t.Fatal(err)
 	}
 	s.f = broken
-	if err := publish("two"); err == nil || Refused(err) {
+	if err := publish("two"); err == nil || outbox.Refused(err) {
 		t.Errorf("got %v, want an error of the destination", err)
 	}
 	if err := publish("two"); err != nil {

@@ -1,4 +1,4 @@
-package outbox
+package ndjson
 
 import (
 	"bytes"
@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/ringiflow/ringi/outbox"
 )
 
 const (
-	// eventStart is how every line of a File begins, as AppendCloudEvent writes it.
+	// eventStart is how every line of a File begins, as outbox.AppendCloudEvent writes it.
 	eventStart = `{"specversion":"1.0"`
 
 	// tornLimit is the longest unfinished line that is repaired, in bytes. No
@@ -21,7 +23,7 @@ const (
 	tornLimit = 4 << 20
 )
 
-// File is the Sink that appends one CloudEvent per line to a file and answers
+// File is the outbox.Sink that appends one CloudEvent per line to a file and answers
 // after an fsync, one per batch. One process at a time may write a file. Safe
 // for concurrent use.
 //
@@ -37,11 +39,11 @@ type File struct {
 	closed bool
 }
 
-var _ Sink = (*File)(nil)
+var _ outbox.Sink = (*File)(nil)
 
 // OpenFile returns a sink that appends to the file at path, which is made (mode
 // 0600) if it is not there. source is the events' CloudEvents source; empty
-// means DefaultEventSource. It refuses what is not a regular file, and a file
+// means outbox.DefaultEventSource. It refuses what is not a regular file, and a file
 // whose unfinished last line is not an event, since that is somebody else's.
 func OpenFile(path, source string) (*File, error) {
 	s := &File{path: path, source: source}
@@ -51,10 +53,10 @@ func OpenFile(path, source string) (*File, error) {
 	return s, nil
 }
 
-// Publish implements Sink. When the disk is full or fails, nothing of the batch
+// Publish implements outbox.Sink. When the disk is full or fails, nothing of the batch
 // is acknowledged and what was written of it is cut off again as far as possible;
 // what could not be comes again under the same ids.
-func (s *File) Publish(ctx context.Context, msgs []Message) []error {
+func (s *File) Publish(ctx context.Context, msgs []outbox.Message) []error {
 	if err := ctx.Err(); err != nil {
 		return answers(len(msgs), err)
 	}
@@ -63,9 +65,9 @@ func (s *File) Publish(ctx context.Context, msgs []Message) []error {
 	return answers(len(msgs), s.write(msgs))
 }
 
-func (s *File) write(msgs []Message) error {
+func (s *File) write(msgs []outbox.Message) error {
 	if s.closed {
-		return fmt.Errorf("outbox: file %s: %w", s.path, fs.ErrClosed)
+		return fmt.Errorf("ndjson: file %s: %w", s.path, fs.ErrClosed)
 	}
 	if s.f == nil {
 		if err := s.open(); err != nil {
@@ -86,7 +88,7 @@ func (s *File) write(msgs []Message) error {
 	// trusted, so it is given up; opening repairs what the cut could not.
 	f := s.f
 	s.f = nil
-	return fmt.Errorf("outbox: append %d messages to %s: %w", len(msgs), s.path, errors.Join(err, f.Truncate(before), f.Close()))
+	return fmt.Errorf("ndjson: append %d messages to %s: %w", len(msgs), s.path, errors.Join(err, f.Truncate(before), f.Close()))
 }
 
 // Close closes the file. Publishing afterwards fails. Closing twice is fine.
@@ -100,7 +102,7 @@ func (s *File) Close() error {
 	f := s.f
 	s.f = nil
 	if err := f.Close(); err != nil {
-		return fmt.Errorf("outbox: close file: %w", err)
+		return fmt.Errorf("ndjson: close file: %w", err)
 	}
 	return nil
 }
@@ -108,13 +110,13 @@ func (s *File) Close() error {
 func (s *File) open() error {
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("outbox: open file: %w", err)
+		return fmt.Errorf("ndjson: open file: %w", err)
 	}
 	if err := repair(f); err != nil {
-		return errors.Join(fmt.Errorf("outbox: file %s: %w", s.path, err), f.Close())
+		return errors.Join(fmt.Errorf("ndjson: file %s: %w", s.path, err), f.Close())
 	}
 	if err := syncDir(filepath.Dir(s.path)); err != nil {
-		return errors.Join(fmt.Errorf("outbox: file %s: make its name durable: %w", s.path, err), f.Close())
+		return errors.Join(fmt.Errorf("ndjson: file %s: make its name durable: %w", s.path, err), f.Close())
 	}
 	s.f = f
 	return nil
