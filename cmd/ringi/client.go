@@ -76,7 +76,7 @@ func (p *Program) key(server string) (string, error) {
 // foundKeys are the places where a server on this machine leaves its key. Of
 // several the one of the server that began last comes first.
 func (p *Program) foundKeys() []string {
-	beside := p.path(sqlitePath(p.get(setDatabase))) + adminKeySuffix
+	beside := p.besideDatabase() + adminKeySuffix
 	dev := p.path(filepath.Join(devDir, "ringi.db"+adminKeySuffix))
 	a, aErr := os.Stat(beside)
 	b, bErr := os.Stat(dev)

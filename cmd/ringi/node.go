@@ -22,7 +22,6 @@ import (
 	"github.com/ringiflow/ringi/engine"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/outbox/ndjson"
-	"github.com/ringiflow/ringi/store/sqlite"
 )
 
 const (
@@ -50,7 +49,8 @@ const (
 
 // nodeConfig is what a server is made of.
 type nodeConfig struct {
-	database string // path
+	database string // path, or what the files beside a PostgreSQL database begin with
+	postgres string // URL; "" is SQLite
 	listen   string
 	keys     string    // path
 	own      []madeKey // those that the server makes itself, and their lines in keys; none when keys are configured
@@ -63,7 +63,7 @@ type nodeConfig struct {
 type node struct {
 	nodeConfig
 	p       *Program
-	store   *sqlite.Store
+	store   database
 	engine  *engine.Engine
 	server  *http.Server
 	relay   *outbox.Relay // nil when messages are not read
@@ -82,11 +82,9 @@ func (p *Program) openNode(ctx context.Context, c nodeConfig) (_ *node, err erro
 			return nil, err
 		}
 	}
-	if err := checkPlace(c.database); err != nil {
-		return nil, err
-	}
 	n := &node{nodeConfig: c, p: p}
-	if n.store, err = sqlite.Open(ctx, sqlite.Config{Path: c.database}); err != nil {
+	var sent messages
+	if n.store, sent, err = openDatabase(ctx, c); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -111,9 +109,8 @@ func (p *Program) openNode(ctx context.Context, c nodeConfig) (_ *node, err erro
 	}); err != nil {
 		return nil, err
 	}
-	source := n.store.Outbox()
-	m.registry.MustRegister(newDepths(n.store, source.Stats, p.Now))
-	if err = n.openRelay(source, wake); err != nil {
+	m.registry.MustRegister(newDepths(n.store, sent.source.Stats, p.Now))
+	if err = n.openRelay(sent, wake); err != nil {
 		return nil, err
 	}
 	return n, n.makeServer(whoBy(keys), m)
@@ -138,7 +135,7 @@ func checkPlace(database string) error {
 }
 
 // openRelay opens the destination of messages.
-func (n *node) openRelay(source outbox.Source, wake <-chan struct{}) error {
+func (n *node) openRelay(sent messages, wake <-chan struct{}) error {
 	var sink outbox.Sink
 	switch n.outbox {
 	case outboxOff:
@@ -157,7 +154,7 @@ func (n *node) openRelay(source outbox.Source, wake <-chan struct{}) error {
 		sink, n.sink = file, file
 	}
 	var err error
-	n.relay, err = outbox.NewRelay(outbox.RelayConfig{Source: source, Sink: sink, Wake: wake, Observe: n.relayed})
+	n.relay, err = outbox.NewRelay(outbox.RelayConfig{Source: sent.source, Fleet: sent.fleet, Sink: sink, Wake: wake, Observe: n.relayed})
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/engine/replay"
 	"github.com/ringiflow/ringi/store"
-	"github.com/ringiflow/ringi/store/sqlite"
 )
 
 // progressEvery is how often long work says how far it is.
@@ -28,7 +26,7 @@ compares what the database keeps beside it: snapshot, list row, tasks, timers,
 waits, approvals, incidents and the chain of hashes. With --all it also finds
 rows of runs that do not exist and definitions that are not what their digest
 says. What cannot be read is named like everything else. It reads the database
-file itself, also while a server runs on it, and changes nothing. Exits with 1
+itself, also while servers run on it, and changes nothing. Exits with 1
 if something does not follow from the events.
 
 It cannot see that the last events of a run are gone when they changed nothing
@@ -47,11 +45,7 @@ lost. Nor does it look at sent events, messages and the audit trail.`,
 }
 
 func (p *Program) replay(ctx context.Context, args []string) (err error) {
-	file := p.databaseHere()
-	db, err := sqlite.OpenReading(ctx, sqlite.Config{Path: file})
-	if errors.Is(err, fs.ErrNotExist) {
-		return &ending{code: exitNotFound, message: "there is no database " + file, hint: "--database sqlite:PATH names it", err: err}
-	}
+	db, err := p.openReading(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,7 +73,7 @@ func (p *Program) replay(ctx context.Context, args []string) (err error) {
 
 // storedRun is the run that an id or its abbreviation names in the database.
 // Rows that cannot be read are no hindrance: replay is there to name them.
-func storedRun(ctx context.Context, db *sqlite.Store, id string) (ringi.RunID, error) {
+func storedRun(ctx context.Context, db store.Records, id string) (ringi.RunID, error) {
 	return lookUp(id, func(q ringi.RunQuery) ([]ringi.RunID, string, error) {
 		rows, next, err := db.Runs(ctx, q)
 		if bad := (*store.Unreadable)(nil); errors.As(err, &bad) {

@@ -31,7 +31,7 @@ func (p *Program) serve(ctx context.Context) error {
 	if err := p.checkExposure(); err != nil {
 		return err
 	}
-	database := p.path(sqlitePath(p.get(setDatabase)))
+	database := p.besideDatabase()
 	keys := p.path(p.get(setKeys))
 	log := p.logger()
 	var own []madeKey
@@ -39,7 +39,11 @@ func (p *Program) serve(ctx context.Context) error {
 		own = []madeKey{admin(database)}
 		keys = database + adminKeySuffix + "s"
 	}
-	n, err := p.openNode(ctx, nodeConfig{database: database, listen: p.get(setListen), keys: keys, own: own, outbox: p.get(setOutbox), log: log})
+	c := nodeConfig{database: database, listen: p.get(setListen), keys: keys, own: own, outbox: p.get(setOutbox), log: log}
+	if value := p.get(setDatabase); isPostgres(value) {
+		c.postgres = value
+	}
+	n, err := p.openNode(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -47,7 +51,7 @@ func (p *Program) serve(ctx context.Context) error {
 		log.Info("no keys are configured: the admin key is in a file that the other commands find", "file", own[0].file)
 	}
 	return n.run(ctx, func(url string) {
-		log.Info("listening", "url", url, "database", database, "version", buildOf().Version)
+		log.Info("listening", "url", url, c.named(), "version", buildOf().Version)
 		if p.Listening != nil {
 			p.Listening(url)
 		}

@@ -56,7 +56,7 @@ func allSettings() []setting {
 		{name: setServer, fallback: defaultServer, usage: "address of the server", reason: "where ringi serve listens by default", check: checkServer},
 		{name: setKeyFile, usage: "file that holds the key to use", reason: "the key that serve or dev made on this machine is found by itself"},
 		{name: setOutput, fallback: outputTable, usage: "how to print data: table or json", reason: "people read it first; scripts say json", check: oneOf(outputTable, outputJSON)},
-		{name: setDatabase, fallback: defaultDatabase, usage: "sqlite:PATH", reason: "one file in the working directory, nothing to install", check: checkDatabase},
+		{name: setDatabase, fallback: defaultDatabase, usage: "sqlite:PATH or postgres://…", reason: "one file in the working directory, nothing to install", check: checkDatabase},
 		{name: setListen, fallback: defaultListen, usage: "address to listen on", reason: "reachable from this machine only"},
 		{name: setKeys, usage: "file of keys; without one an admin key is made beside the database", reason: "works at once, and only for who can read the database's directory"},
 		{name: setTLSCert, usage: "file with the certificate, PEM"},
@@ -196,7 +196,7 @@ func (p *Program) printSettings() error {
 	t := table{head: []string{"SETTING", "VALUE", "ORIGIN", "WHY"}}
 	for _, s := range allSettings() {
 		r := p.settings.values[s.name]
-		v := settingView{Name: s.name, Value: r.value, Origin: r.origin}
+		v := settingView{Name: s.name, Value: withoutPassword(r.value), Origin: r.origin}
 		if r.origin == originDefault {
 			v.Reason = s.reason
 		}
@@ -230,10 +230,12 @@ func checkServer(v string) error {
 
 func checkDatabase(v string) error {
 	switch {
-	case strings.HasPrefix(v, "postgres://"), strings.HasPrefix(v, "postgresql://"):
-		return errors.New("PostgreSQL is not in this version of ringi, it comes in a later one: use sqlite:PATH, which one server can run on")
+	case isPostgres(v):
+		if _, err := url.Parse(v); err != nil {
+			return errors.New("the database's URL cannot be read: write postgres://user:password@host:port/database, with %XX for odd characters in the password")
+		}
 	case !strings.HasPrefix(v, "sqlite:") || v == "sqlite:":
-		return fmt.Errorf("the database %q is not one: write sqlite:PATH, as in %s", v, defaultDatabase)
+		return fmt.Errorf("the database %q is not one: write sqlite:PATH, as in %s, or postgres://user:password@host:port/database", withoutPassword(v), defaultDatabase)
 	}
 	return nil
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/engine/replay"
+	"github.com/ringiflow/ringi/store/postgres/pgtest"
+)
+
+// W31, TC-28: servers alike on one PostgreSQL database: what one takes in the
+// other carries on, also after kill -9, and both outlive a crash of the database.
+func TestTwoServersOnOnePostgres(t *testing.T) {
+	pg, err := pgtest.Start(t.Context(), pgtest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pg.Close() })
+	w := newDesk(t)
+	w.env["RINGI_DATABASE"] = pg.URL("postgres")
+	first := w.server()
+	one := w.env["RINGI_SERVER"]
+	if got := w.runWith(paidDefinition, "publish", "-"); got.code != exitOK {
+		t.Fatalf("publish: %+v", got)
+	}
+	var runs []ringi.RunID
+	for i := range 6 {
+		runs = append(runs, w.begin("paid", "-i", fmt.Sprintf("order=A-%d", i)).Run)
+	}
+	second := w.server()
+	two := w.env["RINGI_SERVER"]
+	send := func(i int) {
+		t.Helper()
+		if got := w.run("send", "order.paid", "--key", fmt.Sprintf("A-%d", i), "--id", fmt.Sprint("e", i)); got.code != exitOK {
+			t.Fatalf("send: %+v", got)
+		}
+	}
+	completed := func(i int) {
+		t.Helper()
+		eventually(t, "the run to end", func() bool { return w.show(runs[i]).Status == ringi.Completed })
+	}
+	send(0)
+	completed(0)
+	w.env["RINGI_SERVER"] = one
+	send(1)
+	completed(1)
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	first.exit()
+	w.env["RINGI_SERVER"] = two
+	send(2)
+	completed(2)
+
+	readyz := func(want int) func() bool {
+		return func() bool {
+			res, err := http.Get(two + "/readyz")
+			if err != nil {
+				return false
+			}
+			return res.Body.Close() == nil && res.StatusCode == want
+		}
+	}
+	if err := pg.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server to say that it is not ready", readyz(http.StatusServiceUnavailable))
+	if got := w.run("replay", "--all"); got.code != exitUnreachable {
+		t.Errorf("replay without a database: %+v", got)
+	}
+	if err := pg.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server to be ready again", readyz(http.StatusOK))
+	send(3)
+	completed(3)
+	var got replay.Report
+	w.ok(&got, "replay", "--all")
+	if got.Runs != len(runs) || len(got.Mismatches) != 0 {
+		t.Errorf("replayed %+v, want %d runs that follow from their events", got, len(runs))
+	}
+	if text := second.err.String(); strings.Contains(text, "panic") {
+		t.Errorf("the server said: %s", text)
+	}
+}
+
+// A password in the URL is shown to nobody.
+func TestThePasswordOfADatabaseIsNotShown(t *testing.T) {
+	w := newDesk(t)
+	for _, value := range []string{"postgres://ringi:topsecret@127.0.0.1:1/ringi", "postgres://127.0.0.1:1/ringi?user=ringi&password=topsecret"} {
+		for _, args := range [][]string{{"serve", "--print-config"}, {"serve"}, {"replay", "--all"}} {
+			got := w.run(append(args, "--database", value)...)
+			if strings.Contains(got.out+got.err, "topsecret") {
+				t.Errorf("%v shows the password: %s%s", args, got.out, got.err)
+			}
+			if len(args) == 1 && (got.code != exitUnreachable || !strings.Contains(got.err, "127.0.0.1")) {
+				t.Errorf("a database that does not answer: %+v, want code %d and its name", got, exitUnreachable)
+			}
+		}
+	}
+}
