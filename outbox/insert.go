@@ -41,6 +41,13 @@ func InsertSQLite(ctx context.Context, tx Tx, msgs ...Message) error {
 	if err != nil {
 		return err
 	}
+	if len(msgs) > 1 {
+		if p, can := tx.(preparer); can {
+			kept := &keptTx{Tx: tx, from: p, stmts: map[string]*sql.Stmt{}}
+			defer kept.close()
+			tx = kept
+		}
+	}
 	seqs := make([]int64, len(msgs))
 	for _, g := range groups {
 		var last int64
@@ -58,6 +65,54 @@ func InsertSQLite(ctx context.Context, tx Tx, msgs ...Message) error {
 		}
 	}
 	return nil
+}
+
+// preparer is a transaction that can keep a statement; *sql.Tx and *sql.Conn can.
+type preparer interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}
+
+// keptTx keeps the statements of one insert: SQLite reads the text of a statement
+// for as long as it takes to run it.
+type keptTx struct {
+	Tx
+	from  preparer
+	stmts map[string]*sql.Stmt
+}
+
+func (t *keptTx) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt := t.stmts[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := t.from.PrepareContext(ctx, query)
+	if err == nil {
+		t.stmts[query] = stmt
+	}
+	return stmt, err
+}
+
+// ExecContext implements Tx.
+func (t *keptTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	stmt, err := t.stmt(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(ctx, args...)
+}
+
+// QueryRowContext implements Tx.
+func (t *keptTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	stmt, err := t.stmt(ctx, query)
+	if err != nil { // the same error again, in the form of a row
+		return t.Tx.QueryRowContext(ctx, query, args...)
+	}
+	return stmt.QueryRowContext(ctx, args...)
+}
+
+func (t *keptTx) close() {
+	for _, stmt := range t.stmts {
+		_ = stmt.Close() // the transaction has its errors
+	}
 }
 
 func insertRow(ctx context.Context, tx Tx, m *Message, seq int64) error {
