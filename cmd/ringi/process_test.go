@@ -170,7 +170,7 @@ func TestALockedDatabaseIsUnavailableUntilItIsFree(t *testing.T) {
 	r := w.start("serve")
 	w.write("paid.yaml", paidDefinition)
 	w.ok(nil, "publish", "paid.yaml")
-	db, err := sql.Open("sqlite", filepath.Join(w.dir, "ringi.db"))
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, "ringi.db")+"?_pragma=busy_timeout(30000)") // the server may be writing right now
 	if err != nil {
 		t.Fatal(err)
 	}
