@@ -88,7 +88,7 @@ func openDatabase(ctx context.Context, c nodeConfig) (database, messages, error)
 // openReading opens the database that the setting names, to read it only.
 func (p *Program) openReading(ctx context.Context) (database, error) {
 	if value := p.get(setDatabase); isPostgres(value) {
-		db, err := postgres.OpenReading(ctx, postgres.Config{URL: value, Warn: func(string) {}})
+		db, err := postgres.OpenReading(ctx, postgres.Config{URL: value})
 		if err != nil {
 			return nil, unreachable(value, err)
 		}
@@ -103,6 +103,29 @@ func (p *Program) openReading(ctx context.Context) (database, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// checkUnused refuses a database for the demo that holds runs already: their
+// books would not be the demo's.
+func checkUnused(ctx context.Context, value string) error {
+	switch {
+	case value == "":
+		return nil
+	case !isPostgres(value):
+		return usage("leave --database out to use a file", "the demo can use a PostgreSQL database, postgres://…, and not %s", value)
+	}
+	db, err := postgres.OpenReading(ctx, postgres.Config{URL: value})
+	if errors.Is(err, postgres.ErrNoTables) {
+		return nil
+	}
+	if err != nil {
+		return unreachable(value, err)
+	}
+	traces, err := db.Traces(ctx, store.Key{}, 1)
+	if err = errors.Join(err, db.Close()); err == nil && len(traces) > 0 {
+		err = usage("make an empty one for it", "the database %s has runs already", withoutPassword(value))
+	}
+	return err
 }
 
 // unreachable gives the error of a database that does not answer its exit code.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -100,5 +103,30 @@ func TestThePasswordOfADatabaseIsNotShown(t *testing.T) {
 				t.Errorf("a database that does not answer: %+v, want code %d and its name", got, exitUnreachable)
 			}
 		}
+	}
+}
+
+// S2, S5, W31: the same orders come to the same end on PostgreSQL.
+func TestASmallDemoComesThroughKillsOnPostgres(t *testing.T) {
+	pg, err := pgtest.Start(t.Context(), pgtest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pg.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), demoLimit)
+	defer cancel()
+	binary := demoBinary(t)
+	demonstrate := func() (code int, out, story string) {
+		var data, said bytes.Buffer
+		run := exec.CommandContext(ctx, binary, "demo", "--orders", "10", "--seed", "5", "--json", "--database", pg.URL("postgres"))
+		run.Stdout, run.Stderr = &data, &said
+		_ = run.Run() // the code says it all
+		return run.ProcessState.ExitCode(), data.String(), said.String()
+	}
+	if code, out, story := demonstrate(); code != exitOK {
+		t.Fatalf("exit %d\n%s\n%s", code, out, story)
+	}
+	if code, _, said := demonstrate(); code != exitUsage || !strings.Contains(said, "has runs already") {
+		t.Errorf("on a database with runs: exit %d, %s", code, said)
 	}
 }

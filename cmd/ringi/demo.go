@@ -41,6 +41,7 @@ type demoOptions struct {
 	seed   uint64        // of the kills
 	keep   string        // the directory that stays; "" is a temporary one
 	chaos  time.Duration // 0 feeds every order once
+	runs   string        // PostgreSQL database; "" is a file of the demo
 }
 
 // demoCommand is ringi demo with its subcommands.
@@ -52,7 +53,8 @@ func demoCommand(p *Program) *cobra.Command {
 		Long:  demoLong,
 		Example: `  ringi demo
   ringi demo --orders 25 --seed 7 --keep /tmp/books && ringi demo verify /tmp/books
-  ringi demo --chaos 10m --json`,
+  ringi demo --chaos 10m --json
+  ringi demo --database postgres://ringi@127.0.0.1/demo`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
@@ -65,6 +67,9 @@ func demoCommand(p *Program) *cobra.Command {
 			if o.orders < 0 || o.orders > len(lines) || o.chaos < 0 {
 				return usage("--chaos feeds them again and again", "--orders is at most %d, and neither it nor --chaos can be negative", len(lines))
 			}
+			if err := checkUnused(cmd.Context(), o.runs); err != nil {
+				return err
+			}
 			p.drains.Store(true)
 			return p.demo(cmd.Context(), o)
 		},
@@ -74,6 +79,7 @@ func demoCommand(p *Program) *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 0, "from which the moments of the kills are drawn (default: drawn, and told)")
 	f.StringVar(&o.keep, "keep", "", "directory for the books, the orders and the runs; new or empty")
 	f.DurationVar(&o.chaos, "chaos", 0, "feed the orders again and again, and kill, for so long; then check every run's log too")
+	f.StringVar(&o.runs, setDatabase, "", "PostgreSQL database without runs, postgres://…, in place of a file of the demo's own")
 	cmd.AddCommand(demoVerifyCommand(p), demoWorkerCommand(p), demoServiceCommand(p))
 	return cmd
 }
@@ -89,7 +95,7 @@ func (p *Program) demo(ctx context.Context, o demoOptions) error {
 		return err
 	}
 	result, report, err := demo.Run(ctx, demo.Config{
-		Binary: binary, Dir: dir, Orders: o.orders, Seed: o.seed, Chaos: o.chaos, Story: p.Stderr, Now: p.Now,
+		Binary: binary, Dir: dir, Orders: o.orders, Seed: o.seed, Chaos: o.chaos, Database: o.runs, Story: p.Stderr, Now: p.Now,
 	})
 	switch {
 	case ctx.Err() != nil:

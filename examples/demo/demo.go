@@ -4,10 +4,10 @@
 // Run starts processes: a server, a worker and the four services, all from one
 // program, which has to understand these calls:
 //
-//	serve --database sqlite:PATH --listen ADDRESS --keys FILE --outbox file:PATH
+//	serve --database DATABASE --listen ADDRESS --keys FILE --outbox file:PATH
 //	demo worker --server URL --key-file FILE --stock URL --payment URL --shipping URL --mail URL --seed N --call DURATION
 //	demo service NAME --db FILE --orders FILE     (its first line on stdout is its URL)
-//	replay --all --json --database sqlite:PATH
+//	replay --all --json --database DATABASE
 //
 // It then feeds orders over the API as a shop would, votes with each person's
 // own key, cancels where an order's line says so, and kills the server and the
@@ -43,7 +43,10 @@ type Config struct {
 	Orders int           // of the embedded ones; 0, and more than there are, is all
 	Seed   uint64        // from which the kills are drawn
 	Chaos  time.Duration // feed the orders again and again for so long; 0 feeds each once
-	Story  io.Writer     // is told what happens; nil is nobody
+	// Database is where the server keeps its runs, as its setting says it; ""
+	// is a file in Dir. It must hold none.
+	Database string
+	Story    io.Writer // is told what happens; nil is nobody
 
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time

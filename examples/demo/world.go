@@ -30,6 +30,7 @@ type world struct {
 	dir     string          // the books
 	inner   string          // database, keys, logs
 	binary  string          // the ringi program
+	runs    string          // the database, when it is not in the directory
 	address string          // of the server
 	died    func(error)
 
@@ -46,7 +47,7 @@ func newWorld(life context.Context, c Config, orders []byte, died func(error)) (
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of the demo: %w", err)
 	}
-	w := &world{life: life, dir: dir, inner: filepath.Join(dir, EngineDir), binary: c.Binary, died: died}
+	w := &world{life: life, dir: dir, inner: filepath.Join(dir, EngineDir), binary: c.Binary, runs: c.Database, died: died}
 	if err := os.MkdirAll(w.inner, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the demo: %w", err)
 	}
@@ -67,7 +68,12 @@ func (w *world) keyFile(name string) string { return filepath.Join(w.inner, name
 
 func (w *world) keys() string { return filepath.Join(w.inner, "keys") }
 
-func (w *world) database() string { return "sqlite:" + filepath.Join(w.inner, "ringi.db") }
+func (w *world) database() string {
+	if w.runs != "" {
+		return w.runs
+	}
+	return "sqlite:" + filepath.Join(w.inner, "ringi.db")
+}
 
 const (
 	shopName   = "shop"   // starts, cancels and looks

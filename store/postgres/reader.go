@@ -8,9 +8,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// ErrNoTables says that a database has no tables of ringi's.
+var ErrNoTables = errors.New("it has no tables of ringi's: name the database that ringi serve uses")
+
 // OpenReading opens a database to read it only, also a standby: it changes
 // nothing and makes no tables. Whatever would write is store.ErrUnavailable. A
-// database without ringi's tables, or with a schema that this program does not
+// database without ringi's tables (ErrNoTables), or with a schema that this program does not
 // know or would first have to raise, is an error.
 func OpenReading(ctx context.Context, c Config) (*Store, error) {
 	s, err := open(c)
@@ -38,7 +41,7 @@ func (s *Store) knowsSchema(ctx context.Context) error {
 	})
 	var e *pgconn.PgError
 	if errors.As(err, &e) && e.Code == codeNoTable {
-		return errors.New("it has no tables of ringi's: name the database that ringi serve uses")
+		return ErrNoTables
 	}
 	if err != nil {
 		return err
