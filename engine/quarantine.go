@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -159,7 +160,12 @@ func (s sick) incident() ringi.Incident {
 	if s.err != nil {
 		in.Message = whyAlone(s.err)
 	} else {
-		in.Message = reasonOf(&store.Unreadable{Rows: s.rows}) + "; the run goes on, since its log is sound"
+		row := s.rows[0]
+		name := strings.TrimSpace(row.Table + " " + row.Row)
+		in.Message = fmt.Sprintf("%s cannot be read, and the run goes on, since its log is sound: %s", name, reasonOf(row.Err))
+		if more := len(s.rows) - 1; more > 0 {
+			in.Message += fmt.Sprintf("; and %d more", more)
+		}
 	}
 	return in
 }
