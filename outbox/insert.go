@@ -91,22 +91,26 @@ func (t *keptTx) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-// ExecContext implements Tx.
+// ExecContext implements Tx. The statement itself is not cancelled, which would
+// cost more than it takes; the transaction is.
 func (t *keptTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	stmt, err := t.stmt(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	return stmt.ExecContext(ctx, args...)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(context.WithoutCancel(ctx), args...)
 }
 
 // QueryRowContext implements Tx.
 func (t *keptTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	stmt, err := t.stmt(ctx, query)
-	if err != nil { // the same error again, in the form of a row
+	if err != nil || ctx.Err() != nil { // the same error again, in the form of a row
 		return t.Tx.QueryRowContext(ctx, query, args...)
 	}
-	return stmt.QueryRowContext(ctx, args...)
+	return stmt.QueryRowContext(context.WithoutCancel(ctx), args...)
 }
 
 func (t *keptTx) close() {

@@ -53,9 +53,12 @@ const (
 	sqliteClaimed = `select o.id, o.tenant, o.destination, o.aggregatetype, o.aggregateid, o.type, o.payload, o.contenttype, o.headers, o.seq, o.created_at,
 		o.attempts, o.claim_epoch from json_each(?) j join outbox o on o.rowid = j.value order by j.key`
 
-	sqliteMark = `update outbox set state = ?1, next_at = coalesce(?2, next_at), attempts = attempts - ?3, delivered_at = ?4,
-		last_error = case when ?1 = 2 then null else coalesce(?5, last_error) end, claimed_by = null
-		where id = ?6 and claim_epoch = ?7 and state = 1`
+	sqliteMark = `update outbox set state = ?1, next_at = coalesce(?2, next_at), attempts = attempts - ?3, delivered_at = null,
+		last_error = coalesce(?4, last_error), claimed_by = null
+		where id = ?5 and claim_epoch = ?6 and state = 1`
+	// Deliveries, which are nearly all marks, in one statement.
+	sqliteDelivered = `update outbox set state = 2, delivered_at = ?, last_error = null, claimed_by = null from json_each(?) j
+		where outbox.id = j.value ->> 0 and outbox.claim_epoch = j.value ->> 1 and outbox.state = 1`
 
 	sqlitePrune = `delete from outbox where rowid in (select rowid from outbox indexed by outbox_delivered
 		where state = 2 and delivered_at < ? order by delivered_at limit ?)`
@@ -155,14 +158,20 @@ func (s *SQLite) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 	}
 	var applied int64
 	err := s.write(ctx, func(conn *sql.Conn) error {
-		applied = 0
+		var err error
+		if applied, err = markDelivered(ctx, conn, at, marks); err != nil {
+			return err
+		}
 		stmt, err := conn.PrepareContext(ctx, sqliteMark)
 		if err != nil {
 			return err
 		}
 		defer stmt.Close()
 		for _, m := range marks {
-			n, err := markRow(ctx, stmt, at, m)
+			if m.Outcome == MarkDelivered {
+				continue
+			}
+			n, err := markRow(ctx, stmt, m)
 			if err != nil {
 				return fmt.Errorf("message %s: %w", m.ID, err)
 			}
@@ -179,15 +188,34 @@ func (s *SQLite) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 	return int(applied), nil
 }
 
-func markRow(ctx context.Context, stmt *sql.Stmt, at time.Time, m Mark) (int64, error) {
-	var nextAt, delivered, reason any
+func markDelivered(ctx context.Context, conn *sql.Conn, at time.Time, marks []Mark) (int64, error) {
+	var pairs [][2]any
+	for _, m := range marks {
+		if m.Outcome == MarkDelivered {
+			pairs = append(pairs, [2]any{m.ID, m.Epoch})
+		}
+	}
+	if len(pairs) == 0 {
+		return 0, nil
+	}
+	list, err := json.Marshal(pairs)
+	if err != nil {
+		return 0, err
+	}
+	res, err := conn.ExecContext(ctx, sqliteDelivered, at.UnixMicro(), string(list))
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func markRow(ctx context.Context, stmt *sql.Stmt, m Mark) (int64, error) {
+	var nextAt, reason any
 	state, giveBack := Pending, 0
 	if m.Error != "" {
 		reason = m.Error
 	}
 	switch m.Outcome {
-	case MarkDelivered:
-		state, delivered = Delivered, at.UnixMicro()
 	case MarkDead:
 		state = Dead
 	case MarkParked:
@@ -197,7 +225,7 @@ func markRow(ctx context.Context, stmt *sql.Stmt, at time.Time, m Mark) (int64, 
 	case MarkReleased:
 		nextAt, giveBack = m.NextAt.UnixMicro(), 1
 	}
-	res, err := stmt.ExecContext(ctx, int64(state), nextAt, giveBack, delivered, reason, m.ID, m.Epoch)
+	res, err := stmt.ExecContext(ctx, int64(state), nextAt, giveBack, reason, m.ID, m.Epoch)
 	if err != nil {
 		return 0, err
 	}
@@ -295,15 +323,23 @@ func (sh sqliteShelf) tenants(ctx context.Context) ([]int64, error) {
 }
 
 func (sh sqliteShelf) due(ctx context.Context, tenant, now int64, last row) ([]row, bool, error) {
-	rows, err := sh.list(ctx, sqliteDue, sh.destination, tenant, now, last.nextAt, last.n, page)
+	rows, err := list(sh.conn.QueryContext(ctx, sqliteDue, sh.destination, tenant, now, last.nextAt, last.n, page))
 	return rows, len(rows) < page, err
 }
 
 func (sh sqliteShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, error) {
+	stmt, err := sh.conn.PrepareContext(ctx, sqliteRun)
+	if err != nil {
+		return nil, err
+	}
+	defer stmt.Close()
+	// A statement that can be cancelled costs more than these take: the driver
+	// and database/sql each begin a goroutine to watch for it.
+	whole := context.WithoutCancel(ctx)
 	runs := make(map[Key][]row, len(most))
 	for key, n := range most {
-		run, err := sh.list(ctx, sqliteRun, key.Tenant, key.AggregateType, key.AggregateID, sh.destination, n)
-		if err != nil {
+		run, err := list(stmt.QueryContext(whole, key.Tenant, key.AggregateType, key.AggregateID, sh.destination, n))
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		runs[key] = run
@@ -311,8 +347,7 @@ func (sh sqliteShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row
 	return runs, nil
 }
 
-func (sh sqliteShelf) list(ctx context.Context, query string, args ...any) ([]row, error) {
-	rows, err := sh.conn.QueryContext(ctx, query, args...)
+func list(rows *sql.Rows, err error) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
