@@ -71,6 +71,26 @@ func DialectOf(database string) (outbox.Dialect, error) {
 	return "", fmt.Errorf("the database %q is not one: write sqlite:PATH or postgres://", database)
 }
 
+// Spare makes commits of a SQLite database that is in WAL mode wait for the disk no
+// more, for a process that only relays: a power cut then takes back the last
+// claims and marks, so that their messages are sent once more, and nothing else.
+// It is for the life of the connection; where the journal is another kind, and
+// in PostgreSQL, it changes nothing.
+func (d *Database) Spare(ctx context.Context) error {
+	if d.Dialect != outbox.DialectSQLite {
+		return nil
+	}
+	var mode string
+	err := d.DB.QueryRowContext(ctx, "pragma journal_mode").Scan(&mode)
+	if err == nil && mode == "wal" {
+		_, err = d.DB.ExecContext(ctx, "pragma synchronous = normal")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.Name, err)
+	}
+	return nil
+}
+
 // Open opens a database that is there and has the tables of the outbox, and
 // changes nothing in it. The error wraps ErrNoOutbox, ErrAway or, when the file
 // is missing, fs.ErrNotExist.
