@@ -13,7 +13,9 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestRowsThatDifferComeInOrder(t *testing.T) {
-	timer := func(id string, generation int) ringi.TimerRow { return ringi.TimerRow{ID: id, Generation: generation, FireAt: noon} }
+	timer := func(id string, generation int) ringi.TimerRow {
+		return ringi.TimerRow{ID: id, Generation: generation, FireAt: noon}
+	}
 	before := []ringi.TimerRow{timer("a", 1), timer("b", 1), timer("c", 1)}
 	after := []ringi.TimerRow{timer("b", 2), timer("c", 1), timer("d", 1)}
 	var got []string
