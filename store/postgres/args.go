@@ -43,15 +43,6 @@ func (a *args) int(n int64) { a.add(oidInt, binary.BigEndian.AppendUint64(nil, u
 
 func (a *args) text(s string) { a.add(oidText, []byte(s)) }
 
-// textOrNull is null for "".
-func (a *args) textOrNull(s string) {
-	if s == "" {
-		a.add(oidText, nil)
-		return
-	}
-	a.text(s)
-}
-
 func (a *args) time(t time.Time) { a.add(oidTime, appendTime(nil, t)) }
 
 // bytes are null when they are nil.

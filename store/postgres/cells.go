@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -39,8 +38,6 @@ func (c cells) blob(i int) []byte {
 	}
 	return append([]byte{}, c[i]...)
 }
-
-func (c cells) same(i int, as []byte) bool { return bytes.Equal(c[i], as) }
 
 // time is zero for null.
 func (c cells) time(i int) time.Time {

@@ -42,7 +42,9 @@ func programs(ctx context.Context) (string, error) {
 func findPrograms(ctx context.Context) string {
 	var dirs []string
 	if found, err := exec.LookPath("initdb"); err == nil {
-		dirs = append(dirs, filepath.Dir(found))
+		if found, err = filepath.EvalSymlinks(found); err == nil { // the others may stand only where it points to
+			dirs = append(dirs, filepath.Dir(found))
+		}
 	}
 	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
 		dirs = append(dirs, strings.TrimSpace(string(out)))

@@ -76,7 +76,19 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 }
 
 // makeDir makes the directory and a cluster in it, unless it holds one.
-func (s *Server) makeDir(ctx context.Context) (err error) {
+func (s *Server) makeDir(ctx context.Context) error {
+	if err := s.makePlace(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(s.data(), "PG_VERSION")); err == nil {
+		return nil
+	}
+	// The new files need no sync: until the first answer nothing is promised.
+	return s.run(ctx, "initdb", "-D", s.data(), "-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+}
+
+// makePlace makes the directory and finds a port.
+func (s *Server) makePlace() (err error) {
 	if s.dir == "" {
 		s.temp = true
 		if s.dir, err = os.MkdirTemp("", "ringi-pg-"); err != nil {
@@ -97,11 +109,7 @@ func (s *Server) makeDir(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if _, err := os.Stat(filepath.Join(s.data(), "PG_VERSION")); err == nil {
-		return nil
-	}
-	// The new files need no sync: until the first answer nothing is promised.
-	return s.run(ctx, "initdb", "-D", s.data(), "-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	return nil
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -248,6 +256,24 @@ func (s *Server) Exec(ctx context.Context, database, text string) error {
 	}
 	_, err = conn.Exec(ctx, text).ReadAll()
 	return errors.Join(err, conn.Close(ctx))
+}
+
+// Standby makes a copy of the server that follows it, and starts that. A
+// statement of pg_promote on it ends the following.
+func (s *Server) Standby(ctx context.Context) (*Server, error) {
+	follower := &Server{bin: s.bin, user: s.user, conf: Config{Settings: s.conf.Settings}}
+	err := follower.makePlace()
+	if err == nil {
+		err = follower.run(ctx, "pg_basebackup", "-D", follower.data(), "-R", "-X", "stream", "-c", "fast", "-N",
+			"-h", "127.0.0.1", "-p", strconv.Itoa(s.conf.Port), "-U", owner)
+	}
+	if err == nil {
+		err = follower.Resume(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("pgtest: standby: %w", err), follower.Close())
+	}
+	return follower, nil
 }
 
 // Stop ends the server as an administrator does: connections are ended, what
