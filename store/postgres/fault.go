@@ -42,6 +42,7 @@ const (
 	codeSerialize   = "40001"
 	codeDeadlock    = "40P01"
 	codeTableExists = "42P07"
+	codeTypeExists  = "42710"
 	codeNoTable     = "42P01"
 )
 

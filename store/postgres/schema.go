@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -42,6 +43,10 @@ const migrationTime = "60s"
 // PostgreSQL lets one of them fail although the statement allows for its being there.
 const metaTries = 10
 
+// madeByOthers are the errors of that.
+// constant: only read
+var madeByOthers = []string{codeUnique, codeTableExists, codeTypeExists}
+
 // migrate brings the tables up to date in one transaction under a lock on a
 // row: of programs that start at once the others wait and find it done. It
 // refuses tables that are not ringi's and a schema that only a newer program
@@ -62,7 +67,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		if !errors.As(err, &e) || e.Code != codeUnique || try == metaTries {
+		if !errors.As(err, &e) || !slices.Contains(madeByOthers, e.Code) || try == metaTries {
 			return fmt.Errorf("make the table meta: %w", err)
 		}
 	}
