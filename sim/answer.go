@@ -35,6 +35,30 @@ func (x *watch) answered(n *node, cmd ringi.Command, r ringi.Result) {
 	x.answeredCall(sh, cmd, r)
 }
 
+// submitted counts how often a report was sent.
+func (x *watch) submitted(cmd ringi.Command) {
+	if ref, kind := reportOf(cmd.Do); kind != "" {
+		x.reports[reportName{cmd.Run, ref, kind}]++
+	}
+}
+
+// A reportName is what a worker says of one attempt.
+type reportName struct {
+	run  ringi.RunID
+	ref  ringi.CallRef
+	kind string
+}
+
+func reportOf(do ringi.Action) (ringi.CallRef, string) {
+	switch a := do.(type) {
+	case ringi.CompleteActivity:
+		return a.CallRef, "succeeded"
+	case ringi.FailActivity:
+		return a.CallRef, "failed"
+	}
+	return ringi.CallRef{}, ""
+}
+
 // proved holds an answer to a write of the round in which it is given: one that
 // wrote the events that it was decided on, or claimed that they stood.
 func (x *watch) proved(n *node, sh *shadow, cmd ringi.Command, r ringi.Result) {
@@ -66,15 +90,11 @@ func (x *watch) answeredCall(sh *shadow, cmd ringi.Command, r ringi.Result) {
 	if r.Err != nil {
 		return
 	}
-	switch a := cmd.Do.(type) {
-	case ringi.BeginActivity:
-		if r.Answer.Outcome == ringi.Accepted && !x.begun(sh, a.CallRef) {
-			x.w.fail("begin", "run %s: %s was permitted to begin under %s, and the log does not say so", short(sh.key.Run), a.Step, tokenText(a.Token))
-		}
-	case ringi.CompleteActivity:
-		x.reported(sh, a.CallRef, "succeeded", r)
-	case ringi.FailActivity:
-		x.reported(sh, a.CallRef, "failed", r)
+	if a, ok := cmd.Do.(ringi.BeginActivity); ok && r.Answer.Outcome == ringi.Accepted && !x.begun(sh, a.CallRef) {
+		x.w.fail("begin", "run %s: %s was permitted to begin under %s, and the log does not say so", short(sh.key.Run), a.Step, tokenText(a.Token))
+	}
+	if ref, kind := reportOf(cmd.Do); kind != "" {
+		x.reported(sh, ref, kind, r)
 	}
 }
 
@@ -85,6 +105,8 @@ func (x *watch) reported(sh *shadow, ref ringi.CallRef, kind string, r ringi.Res
 	switch {
 	case r.Answer.Outcome == ringi.Accepted && !taken:
 		x.w.fail("report", "run %s: the report of %s under %s was accepted, and the log does not have it", short(sh.key.Run), ref.Step, tokenText(ref.Token))
+	case r.Answer.Outcome == ringi.Repeated && x.reports[reportName{sh.key.Run, ref, kind}] == 1:
+		x.w.fail("repeat", "run %s: the report of %s under %s was sent once, and is called a repeat", short(sh.key.Run), ref.Step, tokenText(ref.Token))
 	case r.Answer.Outcome != ringi.Stale:
 		return
 	case taken && was == kind:

@@ -34,11 +34,20 @@ func (x *watch) decide(n *node) rules {
 		}
 		x.cached(n, s, before)
 		if len(first.Events) > 0 {
-			n.led[cmd.Run] = sha256.Sum256(encoded(ringi.Fold(s, first.Events...)))
+			n.lead(cmd.Run, sha256.Sum256(encoded(ringi.Fold(s, first.Events...))))
 		}
 		x.w.trace("decide ", name, " ", string(cmd.Run), " ", string(first.Answer.Outcome), string(ringi.ErrorCode(err)))
 		return first, err
 	}
+}
+
+// lead notes a state that a decision led to.
+func (n *node) lead(run ringi.RunID, sum [32]byte) {
+	const most = 64 // of the last batches
+	if n.led[run] == nil || len(n.led[run]) >= most {
+		n.led[run] = map[[32]byte]bool{}
+	}
+	n.led[run][sum] = true
 }
 
 func encoded(s *ringi.State) []byte {
@@ -70,8 +79,8 @@ func (x *watch) cached(n *node, s *ringi.State, raw []byte) {
 		return
 	}
 	have := sha256.Sum256(raw)
-	if n.led[s.Run] == have {
-		return // what an earlier command of the batch led to; nobody has proved it yet
+	if n.led[s.Run][have] {
+		return // what an earlier command of a batch led to; nobody has proved it
 	}
 	if sum, ok := sh.sums[s.Seq]; ok && sum != have && s.Seq <= sh.state.Seq {
 		x.w.fail("cache", "%s holds run %s at event %d in a state that its log does not add up to", n.name, short(s.Run), s.Seq)

@@ -59,6 +59,8 @@ const (
 	BadOutput            Fault = "bad_output"               // an activity answers what its schema forbids
 	ServiceFlaky         Fault = "service_flaky"            // a call fails and nobody knows whether it took place
 	ProbeUnknown         Fault = "probe_unknown"            // a service does not know what became of a call
+	HeartbeatRace        Fault = "heartbeat_race"           // a lease is extended at the moment at which it is looked at as lost
+	OperatorRace         Fault = "operator_race"            // a run is paused, resumed or cancelled at the moment at which something of it is due
 	CommandAtEnded       Fault = "command_at_ended_run"     // an operator is too late
 )
 
@@ -70,7 +72,7 @@ func Faults() []Fault {
 		PollAnswerLost, LeaseExpired, HandOverLapsed, WorkerStalled, ZombieWoken, LateResult, TimerRepeated,
 		ClockJump, NodeClockJump, ClockDrift, StoreOutage, StoreOutageLong, StoreCut, StoreRefuses, StoreSlow, StaleCache, StoreRestored,
 		EvidenceFlood, DoubleClick, WithdrawRace, ExpiryRace, ForeignVote, EventEarly, EventLate, EventRepeated, StartRepeated,
-		RelayCrash, SinkDown, SinkUnheard, BadOutput, ServiceFlaky, ProbeUnknown, CommandAtEnded,
+		RelayCrash, SinkDown, SinkUnheard, BadOutput, ServiceFlaky, ProbeUnknown, HeartbeatRace, OperatorRace, CommandAtEnded,
 	}
 }
 

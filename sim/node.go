@@ -24,7 +24,7 @@ type node struct {
 	beating bool      // a heartbeat is under way; the next waits
 	jumped  time.Time // when its clock was set last
 	life    int
-	led     map[ringi.RunID][32]byte // the state that the last decision about a run led to
+	led     map[ringi.RunID]map[[32]byte]bool // the states that decisions about a run led to
 }
 
 // A part is one part of a node's engine, and when its next round is due.
@@ -82,7 +82,7 @@ func (n *node) start() {
 		return
 	}
 	n.eng, n.up, n.parts, n.asked, n.beating = eng, true, nil, nil, false
-	n.led = map[ringi.RunID][32]byte{}
+	n.led = map[ringi.RunID]map[[32]byte]bool{}
 	for _, p := range eng.Parts() {
 		n.parts = append(n.parts, &part{node: n, name: p.Name, run: p.Round, pause: pauseOf(p.Name), due: w.now})
 	}
@@ -212,6 +212,7 @@ func (n *node) poll(req ringi.PollRequest, reply func([]ringi.Task)) {
 func (n *node) do(commands []ringi.Command, reply func([]ringi.Result)) {
 	results, left := make([]ringi.Result, len(commands)), len(commands)
 	for i, cmd := range commands {
+		n.w.watch.submitted(cmd)
 		alive := n.guard(func() {
 			n.eng.Submit(context.Background(), cmd, func(r ringi.Result) {
 				n.w.watch.answered(n, cmd, r)

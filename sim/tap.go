@@ -198,12 +198,16 @@ func (t *tap) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beaten, er
 
 // DueTimers implements store.Store.
 func (t *tap) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
-	return through(t, faulty.DueTimers, true, func() ([]store.DueTimer, error) {
+	due, err := through(t, faulty.DueTimers, true, func() ([]store.DueTimer, error) {
 		if t.node.w.strikes(TimerRepeated, 0.9) {
 			until = now // the claim does not last: the next look finds them again
 		}
 		return t.Store.DueTimers(ctx, now, until, limit)
 	})
+	for _, d := range due {
+		t.node.w.meddle(d.Key.Run)
+	}
+	return due, err
 }
 
 // DueTasks implements store.Store.
@@ -212,6 +216,7 @@ func (t *tap) DueTasks(ctx context.Context, now time.Time, limit int) ([]store.D
 	for _, d := range due {
 		name := sweptName{d.Key, d.Token}
 		t.swept[name] = max(t.swept[name], t.unbroken())
+		t.node.w.tempt(d)
 	}
 	return due, err
 }

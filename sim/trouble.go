@@ -1,6 +1,11 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+)
 
 // trouble lets one of the larger things break.
 func (w *world) trouble() {
@@ -126,5 +131,59 @@ func (w *world) restore() {
 		w.db.backup = w.db.Copy("backup")
 	case w.depth == 0 && w.strikes(StoreRestored, 0.5):
 		w.db.restore()
+	}
+}
+
+// tempt lets a worker extend its lease just as a sweep takes it for lost, and an
+// operator do something just then.
+func (w *world) tempt(d store.DueTask) {
+	w.meddle(d.Key.Run)
+	if !d.Leased || !w.strikes(HeartbeatRace, 0.4) {
+		return
+	}
+	for _, h := range w.hands {
+		for _, j := range h.jobs {
+			if j.task.Run == d.Key.Run && j.task.Token == d.Token {
+				w.after(w.order.span(0, 3*time.Millisecond), "heartbeat at the last moment", func() { w.lastBeat(j) })
+			}
+		}
+	}
+}
+
+func (w *world) lastBeat(j *job) {
+	n := one(w.order, w.nodes...)
+	if !n.up || j.dropped {
+		return
+	}
+	b := ringi.Beat{Tenant: j.task.Tenant, Run: j.task.Run, CallRef: j.task.CallRef, Worker: j.h.process()}
+	n.beat([]ringi.Beat{b}, func(answers []ringi.BeatAnswer) {
+		if answers[0].Outcome == ringi.Accepted {
+			w.struck(HeartbeatRace, "%s of run %s", j.task.Step, short(j.task.Run))
+		}
+	})
+}
+
+// meddle lets an operator do something to a run at this very moment.
+func (w *world) meddle(run ringi.RunID) {
+	if !w.strikes(OperatorRace, 0.15) {
+		return
+	}
+	w.struck(OperatorRace, "run %s", short(run))
+	op := ringi.Actor{ID: "op", Kind: ringi.Machine}
+	hasten := func(d time.Duration, do ringi.Action) {
+		cmd := ringi.Command{Tenant: ringi.DefaultTenant, Run: run, Actor: op, Do: do}
+		w.after(d, "operator at that moment", func() {
+			if n := one(w.order, w.nodes...); n.up {
+				n.do([]ringi.Command{cmd}, func([]ringi.Result) {})
+			}
+		})
+	}
+	if w.faults.hit(0.2) {
+		hasten(0, ringi.Cancel{Reason: "just then"})
+		return
+	}
+	hasten(0, ringi.Pause{Reason: "just then"})
+	if w.faults.hit(0.6) {
+		hasten(w.order.span(0, 5*time.Millisecond), ringi.Resume{Reason: "just then"})
 	}
 }

@@ -21,6 +21,7 @@ type watch struct {
 	committing *tap      // whose commit is under way
 	keys       map[string]ringi.RunID
 	handOuts   int
+	reports    map[reportName]int
 	extended   map[sweptName]time.Time // when a worker's sign of life was taken last
 }
 
@@ -42,7 +43,7 @@ type shadow struct {
 }
 
 func newWatch(w *world) *watch {
-	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, extended: map[sweptName]time.Time{}}
+	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, reports: map[reportName]int{}, extended: map[sweptName]time.Time{}}
 }
 
 func newShadow(key store.Key) *shadow {
