@@ -41,11 +41,14 @@ const (
 	sqliteAnyDue = `select exists (select 1 from outbox indexed by outbox_due where state < 2 and destination = ? and next_at <= ?)`
 	sqliteTenant = `select tenant from outbox indexed by outbox_due where state < 2 and destination = ? and tenant > ? order by tenant limit 1`
 
-	sqliteRow = `select rowid, id, tenant, aggregatetype, aggregateid, seq, state, claim_epoch, next_at, length(payload) from outbox `
-	sqliteDue = sqliteRow + `indexed by outbox_due where state < 2 and destination = ? and tenant = ?
-		and next_at <= ? and (next_at, rowid) > (?, ?) order by next_at, rowid limit ?`
-	sqliteRun = sqliteRow + `indexed by outbox_key where state < 2 and seq > 0
-		and tenant = ? and aggregatetype = ? and aggregateid = ? and destination = ? order by seq limit ?`
+	sqliteRow = `select o.rowid, o.id, o.tenant, o.aggregatetype, o.aggregateid, o.seq, o.state, o.claim_epoch, o.next_at, length(o.payload)`
+	// The last column tells whether an earlier row of the key is undelivered.
+	sqliteDue = sqliteRow + `, o.seq > 0 and exists (select 1 from outbox e indexed by outbox_key where e.state < 2 and e.seq > 0 and e.tenant = o.tenant
+			and e.aggregatetype = o.aggregatetype and e.aggregateid = o.aggregateid and e.destination = o.destination and e.seq < o.seq)
+		from outbox o indexed by outbox_due where o.state < 2 and o.destination = ? and o.tenant = ?
+		and o.next_at <= ? and (o.next_at, o.rowid) > (?, ?) order by o.next_at, o.rowid limit ?`
+	sqliteRun = sqliteRow + `, 0 from outbox o indexed by outbox_key where o.state < 2 and o.seq > 0
+		and o.tenant = ? and o.aggregatetype = ? and o.aggregateid = ? and o.destination = ? order by o.seq limit ?`
 
 	sqliteSetBack = `update outbox set next_at = j.value ->> 1 from json_each(?) j where outbox.rowid = j.value ->> 0`
 	sqliteClaim   = `update outbox set state = 1, attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = ?, next_at = ?
@@ -81,7 +84,7 @@ func (s *SQLite) Claim(ctx context.Context, c Claim) (Batch, error) {
 	}
 	var batch Batch
 	err := s.write(ctx, func(conn *sql.Conn) error {
-		ch, err := choose(ctx, sqliteShelf{conn, c.Destination}, c, s.turn.Load())
+		ch, err := choose(ctx, &sqliteShelf{conn: conn, destination: c.Destination}, c, s.turn.Load())
 		if err != nil {
 			return err
 		}
@@ -306,9 +309,10 @@ func discard(conn *sql.Conn) {
 type sqliteShelf struct {
 	conn        *sql.Conn
 	destination string
+	heads       map[Key]row // rows of the last page that have no earlier one
 }
 
-func (sh sqliteShelf) tenants(ctx context.Context) ([]int64, error) {
+func (sh *sqliteShelf) tenants(ctx context.Context) ([]int64, error) {
 	var list []int64
 	for last := int64(-1); ; {
 		err := sh.conn.QueryRowContext(ctx, sqliteTenant, sh.destination, last).Scan(&last)
@@ -322,12 +326,15 @@ func (sh sqliteShelf) tenants(ctx context.Context) ([]int64, error) {
 	}
 }
 
-func (sh sqliteShelf) due(ctx context.Context, tenant, now int64, last row) ([]row, bool, error) {
-	rows, err := list(sh.conn.QueryContext(ctx, sqliteDue, sh.destination, tenant, now, last.nextAt, last.n, page))
+func (sh *sqliteShelf) due(ctx context.Context, tenant, now int64, last row) ([]row, bool, error) {
+	sh.heads = map[Key]row{}
+	rows, err := sh.list(sh.conn.QueryContext(ctx, sqliteDue, sh.destination, tenant, now, last.nextAt, last.n, page))
 	return rows, len(rows) < page, err
 }
 
-func (sh sqliteShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, error) {
+// runs asks only about keys of which the page has a row that is not their head,
+// or several: one query after the other, each dearer than all it brings.
+func (sh *sqliteShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, error) {
 	stmt, err := sh.conn.PrepareContext(ctx, sqliteRun)
 	if err != nil {
 		return nil, err
@@ -338,7 +345,11 @@ func (sh sqliteShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row
 	whole := context.WithoutCancel(ctx)
 	runs := make(map[Key][]row, len(most))
 	for key, n := range most {
-		run, err := list(stmt.QueryContext(whole, key.Tenant, key.AggregateType, key.AggregateID, sh.destination, n))
+		if head, is := sh.heads[key]; is && n == 1 {
+			runs[key] = []row{head}
+			continue
+		}
+		run, err := sh.list(stmt.QueryContext(whole, key.Tenant, key.AggregateType, key.AggregateID, sh.destination, n))
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return nil, err
 		}
@@ -347,7 +358,7 @@ func (sh sqliteShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row
 	return runs, nil
 }
 
-func list(rows *sql.Rows, err error) ([]row, error) {
+func (sh *sqliteShelf) list(rows *sql.Rows, err error) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -355,8 +366,12 @@ func list(rows *sql.Rows, err error) ([]row, error) {
 	var list []row
 	for rows.Next() {
 		var r row
-		if err := rows.Scan(&r.n, &r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.epoch, &r.nextAt, &r.size); err != nil {
+		var behind bool
+		if err := rows.Scan(&r.n, &r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.epoch, &r.nextAt, &r.size, &behind); err != nil {
 			return nil, err
+		}
+		if r.seq > 0 && !behind {
+			sh.heads[r.key] = r
 		}
 		list = append(list, r)
 	}
