@@ -156,6 +156,9 @@ func settledBy(st *Step, d Direction) string {
 			return fmt.Sprintf("lease %d of %s", s.Token, s.Worker)
 		}
 	}
+	if st.Outcome != Open {
+		return "step " + st.ID + " is " + string(st.Outcome)
+	}
 	return "nobody yet: the lease had ended"
 }
 
