@@ -1,6 +1,6 @@
 # Everything here needs only Go; the tools are fetched and cached by go tool.
 .DEFAULT_GOAL := help
-.PHONY: help build demo sim test check lint fmt fuzz bench
+.PHONY: help build demo sim mutants test check lint fmt fuzz bench
 
 TOOL := go tool -modfile=tools/go.mod
 # For how long make fuzz runs each target, and what make demo is told.
@@ -20,6 +20,9 @@ demo: build ## 100 orders through server, worker and services that get killed (A
 
 sim: build ## worlds in which everything breaks, one after the other, until stopped (ARGS="--seed 7")
 	bin/ringi sim --seeds -1 $(ARGS)
+
+mutants: ## break every safety rule by a patch of sim/mutants, and find each by the simulator (minutes)
+	go test -timeout 60m -v -run Mutants ./sim -mutants
 
 test: ## every test under the race detector; ends with N passed, N failed, 0 skipped
 	@tools/need-cc.sh

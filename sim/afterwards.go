@@ -23,16 +23,14 @@ const (
 func (w *world) afterwards() {
 	w.heal()
 	limit := w.steps + restSteps
-	w.helping(time.Minute)
+	w.helping(2 * time.Minute)
 	moved := map[store.Key]int64{}
-	var paired time.Time
 	since := map[store.Key]time.Time{}
 	for !w.done() {
 		open := w.openRuns()
 		if len(open) == 0 {
 			break
 		}
-		w.pairs(&paired)
 		if w.steps > limit {
 			w.fail("liveness", "run %s has not come to an end: it is %s", short(open[0].key.Run), standsAs(open[0].state))
 			return
@@ -48,22 +46,6 @@ func (w *world) afterwards() {
 	}
 	w.drain(limit)
 	w.audit()
-}
-
-// pairs looks for an event and a wait that miss each other.
-func (w *world) pairs(since *time.Time) {
-	if w.steps%64 != 0 {
-		return
-	}
-	pairs, err := w.db.Pairs(context.Background(), store.PairQuery{Limit: 1})
-	switch {
-	case err != nil || len(pairs) == 0:
-		*since = time.Time{}
-	case since.IsZero():
-		*since = w.now
-	case w.now.Sub(*since) > time.Minute:
-		w.fail("event", "event %s and the wait %s of run %s have missed each other", pairs[0].Event.ID, pairs[0].Step, short(pairs[0].Key.Run))
-	}
 }
 
 // heal ends everything that breaks.
@@ -94,7 +76,7 @@ func (w *world) heal() {
 // helping looks after the runs from time to time, less and less often, until
 // the end.
 func (w *world) helping(most time.Duration) {
-	w.after(w.actors.span(10*time.Second, most), "help", func() {
+	w.after(w.actors.span(30*time.Second, most), "help", func() {
 		w.help(w.openRuns())
 		w.helping(min(most*5/4, 20*time.Hour))
 	})

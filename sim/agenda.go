@@ -32,6 +32,7 @@ type choice struct {
 // the seed knows. If none is, time goes on.
 func (w *world) step() {
 	w.steps++
+	w.pairs()
 	w.choices = w.choices[:0]
 	for i, e := range w.agenda {
 		if !e.due.After(w.now) {

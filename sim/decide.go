@@ -33,12 +33,28 @@ func (x *watch) decide(n *node) rules {
 			x.w.fail("decide_changes", "deciding %s changed the state of run %s", name, short(s.Run))
 		}
 		x.cached(n, s, before)
+		x.fires(s, cmd, first)
 		if len(first.Events) > 0 {
 			n.lead(cmd.Run, sha256.Sum256(encoded(ringi.Fold(s, first.Events...))))
 		}
 		x.w.trace("decide ", name, " ", string(cmd.Run), " ", string(first.Answer.Outcome), string(ringi.ErrorCode(err)))
 		return first, err
 	}
+}
+
+// fires holds a firing that counts to the timer that stands: the same one, of
+// the same generation. The log does not show of which it was.
+func (x *watch) fires(s *ringi.State, cmd ringi.Command, d ringi.Decision) {
+	f, ok := cmd.Do.(ringi.FireTimer)
+	if !ok || len(d.Events) == 0 {
+		return
+	}
+	for _, tm := range s.Timers {
+		if tm.ID == f.Timer && tm.Generation == f.Generation {
+			return
+		}
+	}
+	x.w.fail("timer", "a firing of %s of generation %d counts for run %s, which has no such timer", f.Timer, f.Generation, short(s.Run))
 }
 
 // lead notes a state that a decision led to.

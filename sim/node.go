@@ -24,6 +24,7 @@ type node struct {
 	beating bool      // a heartbeat is under way; the next waits
 	jumped  time.Time // when its clock was set last
 	life    int
+	looks   int                               // for pairs of an event and a wait
 	led     map[ringi.RunID]map[[32]byte]bool // the states that decisions about a run led to
 }
 
@@ -145,6 +146,9 @@ func (p *part) round() {
 	}
 	if worked || err != nil || p.name == "committer" {
 		w.trace("round ", n.name, " ", p.name, " ", outcomeOf(err))
+	}
+	if p.name == "waits" && err == nil {
+		n.looks++
 	}
 	switch {
 	case err != nil:

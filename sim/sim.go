@@ -32,6 +32,9 @@ type Config struct {
 	// processor. It does not change what comes out.
 	Parallel int
 
+	// First ends the simulation with the first violation.
+	First bool
+
 	// Shrink makes the smallest program that a violation is found with, and
 	// tells its story.
 	Shrink bool
@@ -95,10 +98,13 @@ type runner struct {
 	chain  [32]byte // the digest of all digests so far
 	next   int      // the seed whose outcome is to be added
 	early  map[int]played
+	stop   func()
 }
 
 func (r *runner) run(ctx context.Context) Report {
 	c := r.config
+	ctx, r.stop = context.WithCancel(ctx)
+	defer r.stop()
 	many := c.Parallel
 	if many <= 0 {
 		many = runtime.GOMAXPROCS(0)
@@ -143,7 +149,7 @@ func (r *runner) run(ctx context.Context) Report {
 func (r *runner) addReady() {
 	for {
 		p, ok := r.early[r.next]
-		if !ok {
+		if !ok || r.config.First && r.report.Violations > 0 {
 			return
 		}
 		delete(r.early, r.next)
@@ -166,6 +172,9 @@ func (r *runner) add(p played) {
 	if p.violation != nil {
 		r.report.Violations++
 		r.report.Found = append(r.report.Found, *p.violation)
+		if r.config.First {
+			r.stop()
+		}
 	}
 	if r.config.Progress != nil {
 		copied := r.report

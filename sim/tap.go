@@ -78,7 +78,7 @@ func through[T any](t *tap, op faulty.Op, changes bool, call func() (T, error)) 
 	if t.dead {
 		panic(crashed{t})
 	}
-	if changes && w.strikes(NodeCrashBeforeStore, 0.004) {
+	if changes && w.strikes(NodeCrashBeforeStore, dying(op)) {
 		w.struck(NodeCrashBeforeStore, "%s at %s", t.node.name, op)
 		t.node.crash()
 	}
@@ -87,7 +87,7 @@ func through[T any](t *tap, op faulty.Op, changes bool, call func() (T, error)) 
 	w.trace("store ", t.node.name, " ", string(op), " ", outcomeOf(err))
 	t.wait(op)
 	t.reached(err) // the node learns of it now
-	if changes && !t.dead && w.strikes(NodeCrashAfterStore, 0.004) {
+	if changes && !t.dead && w.strikes(NodeCrashAfterStore, dying(op)) {
 		w.struck(NodeCrashAfterStore, "%s at %s", t.node.name, op)
 		t.node.crash()
 	}
@@ -95,6 +95,14 @@ func through[T any](t *tap, op faulty.Op, changes bool, call func() (T, error)) 
 		panic(crashed{t})
 	}
 	return v, err
+}
+
+// dying is how likely a node dies at a call: where it hurts, more often.
+func dying(op faulty.Op) float64 {
+	if op == faulty.Commit {
+		return 0.012
+	}
+	return 0.003
 }
 
 // wait lets others act before or behind the store's work.

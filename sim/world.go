@@ -63,6 +63,7 @@ type world struct {
 	tracer      *tracer
 	violation   *Violation
 	started     int
+	missed      *missed
 	inside      *part // the innermost round that is under way
 }
 

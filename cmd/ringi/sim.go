@@ -72,6 +72,7 @@ func simCommand(p *Program) *cobra.Command {
 	f.IntVar(&o.config.Starts, "starts", 0, "how many runs are started at most; 0 is drawn")
 	f.IntVar(&o.config.Parallel, "parallel", 0, "seeds at the same time; 0 is one for each processor")
 	f.StringVar(&o.skip, "skip", "", "numbers of what does not take place, such as 3,5-9, as a story says")
+	f.BoolVar(&o.config.First, "first", false, "end with the first violation")
 	f.BoolVar(&o.shrink, "shrink", true, "make what is found as small as it gets")
 	return cmd
 }

@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/ringiflow/ringi/store"
+)
+
+// A missed pair is an event and a wait that belong together and stand side by
+// side in the store, with how many looks for such pairs each node had made by
+// then.
+type missed struct {
+	run   store.Key
+	step  string
+	event string
+	looks map[*node]look
+}
+
+// A look is how often a life of a node has looked for pairs.
+type look struct{ life, times int }
+
+// mostLooks is after how many looks of one node a pair is taken for missed.
+const mostLooks = 15
+
+// pairs looks now and then for an event and a wait that miss each other.
+func (w *world) pairs() {
+	if w.steps%64 != 0 {
+		return
+	}
+	pairs, err := w.db.Pairs(context.Background(), store.PairQuery{Limit: 1})
+	if err != nil || len(pairs) == 0 {
+		w.missed = nil
+		return
+	}
+	p := pairs[0]
+	if m := w.missed; m == nil || m.run != p.Key || m.step != p.Step || m.event != p.Event.ID {
+		w.missed = &missed{run: p.Key, step: p.Step, event: p.Event.ID, looks: map[*node]look{}}
+	}
+	for _, n := range w.nodes {
+		first, ok := w.missed.looks[n]
+		if !ok || first.life != n.life {
+			w.missed.looks[n] = look{n.life, n.looks}
+		} else if n.looks-first.times > mostLooks {
+			w.fail("event", "event %s and the wait %s of run %s have missed each other", p.Event.ID, p.Step, short(p.Key.Run))
+		}
+	}
+}
