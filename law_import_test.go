@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"store/postgres/pgtest": {},
 
 	"engine": {".", "store", "workflow", "engine/rows"},
+	"metric": {".", "engine", "store", "outbox"}, // the numbers of a server
 
 	// What a state asks for beside its log, and the check that it is there.
 	"engine/rows":   {".", "store"},

@@ -2,33 +2,96 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
 )
 
-// A Change is what an operator does to messages: Desk.Retry, Resend or Purge.
-type Change func(ctx context.Context, at time.Time, f outbox.Filter) (int, error)
+// A Verb is what an operator does to messages.
+type Verb string
 
-// Chosen are the messages that a filter selected.
-type Chosen struct {
-	IDs []string
+// The verbs.
+const (
+	Retry  Verb = "retry"  // dead and parked ones become due
+	Resend Verb = "resend" // delivered ones go once more
+	Purge  Verb = "purge"  // dead ones are deleted
+)
 
-	// FirstDelivered and LastDelivered are when the first and the last of them
-	// were; zero if none was.
-	FirstDelivered, LastDelivered time.Time
+// ErrNone says that none of the messages that were named is in a state that the
+// verb is about.
+var ErrNone = errors.New("none of these messages is there in a state that can be changed that way")
+
+// usual are the states that a verb is about unless told otherwise.
+func (v Verb) usual() []outbox.State {
+	switch v {
+	case Retry:
+		return []outbox.State{outbox.Dead, outbox.Parked}
+	case Resend:
+		return []outbox.State{outbox.Delivered}
+	}
+	return []outbox.State{outbox.Dead}
 }
 
-// Choose finds the messages that a filter selects, at most so many; 0 means all.
-// Who means to change them names their states: what has another by then stays
-// as it is.
-func Choose(ctx context.Context, desk outbox.Desk, f outbox.Filter, most int) (Chosen, error) {
-	var c Chosen
+// change is what the desk does for the verb.
+func (v Verb) change(desk outbox.Desk) change {
+	switch v {
+	case Retry:
+		return desk.Retry
+	case Resend:
+		return desk.Resend
+	}
+	return desk.Purge
+}
+
+// Changed is what a verb did.
+type Changed struct {
+	Messages int
+
+	// LastDelivered is when the last of them had been delivered: a broker that
+	// remembers ids for longer than since then drops it.
+	LastDelivered time.Time
+}
+
+// Do changes every message that the filter selects, at most so many; 0 means
+// all. It fails before it changes anything with ErrNone, or with
+// outbox.ErrResendOld.
+func (v Verb) Do(ctx context.Context, desk outbox.Desk, at time.Time, f outbox.Filter, most int) (Changed, error) {
+	if len(f.States) == 0 {
+		f.States = v.usual()
+	}
+	c, err := choose(ctx, desk, f, most)
+	switch {
+	case err != nil:
+		return Changed{}, err
+	case len(f.IDs) > 0 && len(c.ids) == 0:
+		return Changed{}, ErrNone
+	case v == Resend && !f.Old && !c.first.IsZero() && at.Sub(c.first) > outbox.ResendWithin:
+		return Changed{}, outbox.ErrResendOld
+	}
+	n, err := c.apply(ctx, v.change(desk), at, f)
+	return Changed{Messages: n, LastDelivered: c.last}, err
+}
+
+// change is Desk.Retry, Resend or Purge.
+type change func(ctx context.Context, at time.Time, f outbox.Filter) (int, error)
+
+// chosen are the messages that a filter selected.
+type chosen struct {
+	ids []string
+
+	first, last time.Time // when they were delivered; zero if none was
+}
+
+// choose finds the messages that a filter selects before any is changed, since
+// those that are could be selected again.
+func choose(ctx context.Context, desk outbox.Desk, f outbox.Filter, most int) (chosen, error) {
+	var c chosen
 	for {
 		f.Limit = outbox.MostListed
 		if most > 0 {
-			f.Limit = min(f.Limit, most-len(c.IDs))
+			f.Limit = min(f.Limit, most-len(c.ids))
 		}
 		list, err := desk.List(ctx, f)
 		if err != nil {
@@ -37,33 +100,33 @@ func Choose(ctx context.Context, desk outbox.Desk, f outbox.Filter, most int) (C
 		for i := range list {
 			c.add(&list[i])
 		}
-		if len(list) < f.Limit || len(c.IDs) == most {
+		if len(list) < f.Limit || len(c.ids) == most {
 			return c, nil
 		}
-		f.After = c.IDs[len(c.IDs)-1]
+		f.After = c.ids[len(c.ids)-1]
 	}
 }
 
-func (c *Chosen) add(e *outbox.Entry) {
-	c.IDs = append(c.IDs, e.ID)
+func (c *chosen) add(e *outbox.Entry) {
+	c.ids = append(c.ids, e.ID)
 	at := e.DeliveredAt
 	if at.IsZero() {
 		return
 	}
-	if c.FirstDelivered.IsZero() || at.Before(c.FirstDelivered) {
-		c.FirstDelivered = at
+	if c.first.IsZero() || at.Before(c.first) {
+		c.first = at
 	}
-	if at.After(c.LastDelivered) {
-		c.LastDelivered = at
+	if at.After(c.last) {
+		c.last = at
 	}
 }
 
-// Apply changes the chosen messages, so many in one transaction that no writer
+// apply changes the chosen messages, so many in one transaction that no writer
 // waits long, and returns how many were changed before an error. Only those in
 // one of the states of f are.
-func (c Chosen) Apply(ctx context.Context, change Change, at time.Time, f outbox.Filter) (changed int, err error) {
-	for chunk := range slices.Chunk(c.IDs, outbox.MostListed) {
-		n, err := change(ctx, at, outbox.Filter{IDs: chunk, States: f.States, Old: f.Old, Limit: outbox.MostListed})
+func (c chosen) apply(ctx context.Context, do change, at time.Time, f outbox.Filter) (changed int, err error) {
+	for chunk := range slices.Chunk(c.ids, outbox.MostListed) {
+		n, err := do(ctx, at, outbox.Filter{IDs: chunk, States: f.States, Old: f.Old, Limit: outbox.MostListed})
 		changed += n
 		if err != nil {
 			return changed, err
@@ -72,9 +135,9 @@ func (c Chosen) Apply(ctx context.Context, change Change, at time.Time, f outbox
 	return changed, nil
 }
 
-// Unserved are the destinations that messages wait for and none of the sinks
+// unserved are the destinations that messages wait for and none of the sinks
 // serves.
-func Unserved(depths []outbox.Depth, sinks []*Sink) (names []string) {
+func unserved(depths []outbox.Depth, sinks []*Sink) (names []string) {
 	for _, d := range depths {
 		waits := d.Pending+d.Claimed+d.Parked > 0
 		served := slices.ContainsFunc(sinks, func(s *Sink) bool { return s.Destination == d.Destination })

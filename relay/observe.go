@@ -3,10 +3,13 @@ package relay
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ringiflow/ringi/outbox"
 )
@@ -33,6 +36,40 @@ func Log(log *slog.Logger, r outbox.Report) {
 	}
 }
 
+// describeTime is how long a destination is asked what it promises.
+const describeTime = 5 * time.Second
+
+// Announce logs what each destination promises. One that is down and has to be
+// asked is waited for, but not for long.
+func Announce(ctx context.Context, log *slog.Logger, sinks []*Sink) {
+	var asking sync.WaitGroup
+	for _, s := range sinks {
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, describeTime)
+			defer cancel()
+			text, err := s.Describe(ctx)
+			if err != nil {
+				log.Warn("a destination does not say what it promises; its messages wait", "destination", s.Destination, "at", s.Name, "err", err)
+				return
+			}
+			log.Info("messages go to", "destination", s.Destination, "at", s.Name, "promises", text)
+		})
+	}
+	asking.Wait()
+}
+
+// Warn logs which destinations have messages waiting that none of the sinks is
+// for. What cannot be asked now is left to the relays' own reports.
+func Warn(ctx context.Context, log *slog.Logger, desk outbox.Desk, sinks []*Sink) {
+	depths, err := desk.Backlog(ctx)
+	if err != nil {
+		return
+	}
+	for _, name := range unserved(depths, sinks) {
+		log.Warn("messages wait for a destination that this relay does not serve", "destination", name)
+	}
+}
+
 // Metrics are the numbers of an outbox and of the relays of this process, for
 // Prometheus. How much waits is asked of the database at each scrape; what it
 // does not answer in time is left out.
@@ -55,6 +92,13 @@ func NewMetrics(backlog func(context.Context) ([]outbox.Depth, error), now func(
 		messages: prometheus.NewDesc("ringi_outbox_messages", "Messages that are pending (claimed ones too), failing (of those), parked with their key, and dead.", []string{"destination", "tenant", "state"}, nil),
 		oldest:   prometheus.NewDesc("ringi_outbox_oldest_seconds", "Age of the oldest message that is not delivered.", []string{"destination", "tenant"}, nil),
 	}
+}
+
+// Handler answers scrapes for these metrics alone.
+func (m *Metrics) Handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
 // Observe counts what a round did.

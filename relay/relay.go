@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/ringiflow/ringi/outbox"
 )
@@ -56,6 +57,23 @@ func (r *Relays) Run(ctx context.Context) error {
 	}
 	running.Wait()
 	return errors.Join(errs...)
+}
+
+// RunUntil is Run, which it gives a limited time after ctx has ended.
+func (r *Relays) RunUntil(ctx context.Context, limit time.Duration) error {
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return errors.New("a destination did not answer in time: its messages are sent again when their lease ends")
+	}
 }
 
 // finishing lets a batch that is being published finish although the relay is to

@@ -1,14 +1,15 @@
 package relay_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -198,9 +199,10 @@ func TestEachDestinationGetsItsOwnMessages(t *testing.T) { // O5, O8
 				t.Errorf("%s has %s, %v", name, text, err)
 			}
 		}
-		depths, err := db.Outbox.Backlog(t.Context())
-		if got := relay.Unserved(depths, sinks); err != nil || !slices.Equal(got, []string{"nowhere"}) {
-			t.Errorf("unserved: %v, %v", got, err)
+		var log bytes.Buffer
+		relay.Warn(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), db.Outbox, sinks)
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "destination=nowhere") {
+			t.Errorf("warned of %s", got)
 		}
 	})
 }
@@ -267,25 +269,57 @@ func TestAChangeTakesAllThatIsChosenAndNothingElse(t *testing.T) { // O-26
 		if _, err := db.DB.ExecContext(t.Context(), `update outbox set state = 3 where aggregateid <> 'a0'`); err != nil {
 			t.Fatal(err)
 		}
-		dead := outbox.Filter{States: []outbox.State{outbox.Dead}}
 		want := n - (n+6)/7
-		some, err := relay.Choose(t.Context(), db.Outbox, dead, 5)
-		if err != nil || len(some.IDs) != 5 {
-			t.Errorf("%d chosen, %v", len(some.IDs), err)
-		}
-		all, err := relay.Choose(t.Context(), db.Outbox, dead, 0)
-		if err != nil || len(all.IDs) != want {
-			t.Fatalf("%d chosen, %v", len(all.IDs), err)
-		}
 		now := time.Now()
-		if changed, err := some.Apply(t.Context(), db.Outbox.Purge, now, dead); err != nil || changed != 5 {
-			t.Errorf("%d purged, %v", changed, err)
+		if got, err := relay.Purge.Do(t.Context(), db.Outbox, now, outbox.Filter{}, 5); err != nil || got.Messages != 5 {
+			t.Errorf("purged %+v, %v", got, err)
 		}
-		if changed, err := all.Apply(t.Context(), db.Outbox.Retry, now, dead); err != nil || changed != want-5 {
-			t.Errorf("%d retried, %v", changed, err)
+		if got, err := relay.Retry.Do(t.Context(), db.Outbox, now, outbox.Filter{}, 0); err != nil || got.Messages != want-5 {
+			t.Errorf("retried %+v, %v", got, err)
 		}
 		if st, err := db.Outbox.Stats(t.Context()); err != nil || st.Pending != n-5 || st.Dead != 0 {
 			t.Errorf("left: %+v, %v", st, err)
 		}
+		if _, err := relay.Retry.Do(t.Context(), db.Outbox, now, outbox.Filter{IDs: []string{msgs[0].ID}}, 0); !errors.Is(err, relay.ErrNone) {
+			t.Errorf("one that waits: %v", err)
+		}
 	})
+}
+
+func TestOldDeliveriesAreResentOnlyWhenThatIsMeant(t *testing.T) { // O-37
+	source := new(outbox.Memory)
+	at := time.UnixMilli(1_700_000_000_000)
+	old, young := order(1, "a"), order(2, "b")
+	young.CreatedAt = at.Add(outbox.ResendWithin)
+	if err := source.Insert(old, young); err != nil {
+		t.Fatal(err)
+	}
+	now := at
+	one, err := outbox.NewRelay(outbox.RelayConfig{Source: source, Sink: taking{}, Now: func() time.Time { return now }, Retention: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, now = range []time.Time{at, young.CreatedAt} {
+		if _, err := one.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(time.Hour)
+	if _, err := relay.Resend.Do(t.Context(), source, now, outbox.Filter{}, 0); !errors.Is(err, outbox.ErrResendOld) {
+		t.Errorf("all: %v", err)
+	}
+	got, err := relay.Resend.Do(t.Context(), source, now, outbox.Filter{IDs: []string{young.ID}}, 0)
+	if err != nil || got.Messages != 1 || !got.LastDelivered.Equal(young.CreatedAt) {
+		t.Errorf("the young one: %+v, %v", got, err)
+	}
+	if got, err := relay.Resend.Do(t.Context(), source, now, outbox.Filter{Old: true}, 0); err != nil || got.Messages != 1 {
+		t.Errorf("the old one: %+v, %v", got, err)
+	}
+}
+
+// taking is a destination that takes everything.
+type taking struct{}
+
+func (taking) Publish(_ context.Context, msgs []outbox.Message) []error {
+	return make([]error, len(msgs))
 }

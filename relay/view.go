@@ -2,6 +2,7 @@ package relay
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
@@ -18,6 +19,28 @@ type DepthView struct {
 	Dead        int64     `json:"dead"`
 	OldestAt    time.Time `json:"oldestAt,omitzero"`
 	OldestMS    int64     `json:"oldestMs"` // its age
+}
+
+// DepthCells name the cells of a DepthView.
+func DepthCells() []string {
+	return []string{"DESTINATION", "TENANT", "PENDING", "CLAIMED", "FAILING", "PARKED", "DEAD", "OLDEST"}
+}
+
+// Cells are the view as a row of a table.
+func (v DepthView) Cells() []string {
+	cells := []string{v.Destination}
+	for _, n := range []int64{v.Tenant, v.Pending, v.Claimed, v.Failing, v.Parked, v.Dead} {
+		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	return append(cells, stamp(v.OldestAt))
+}
+
+// stamp is a time in a table, to the second.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // ViewDepths shows a backlog at a time.
@@ -58,6 +81,16 @@ type MessageView struct {
 	PayloadBase64 []byte            `json:"payloadBase64,omitempty"` // with payload, if it is not
 }
 
+// MessageCells name the cells of a MessageView.
+func MessageCells() []string {
+	return []string{"ID", "STATE", "AGGREGATE", "TYPE", "DESTINATION", "TRIES", "CREATED", "ERROR"}
+}
+
+// Cells are the view as a row of a table.
+func (v MessageView) Cells() []string {
+	return []string{v.ID, v.State, v.AggregateType + "/" + v.AggregateID, v.Type, v.Destination, strconv.Itoa(v.Attempts), stamp(v.CreatedAt), v.LastError}
+}
+
 // ViewMessages shows messages, with what they carry if payload says so.
 func ViewMessages(entries []outbox.Entry, payload bool) []MessageView {
 	views := make([]MessageView, len(entries))
@@ -80,14 +113,4 @@ func ViewMessages(entries []outbox.Entry, payload bool) []MessageView {
 		views[i] = v
 	}
 	return views
-}
-
-// ParseState reads a state as String prints it.
-func ParseState(text string) (outbox.State, bool) {
-	for s := outbox.Parked; s <= outbox.Dead; s++ {
-		if s.String() == text {
-			return s, true
-		}
-	}
-	return 0, false
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/relay"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/postgres"
 	"github.com/ringiflow/ringi/store/sqlite"
@@ -28,7 +29,7 @@ type database interface {
 // messages are the messages of a database: for a relay, and for the relays of
 // other servers that share them, which is nil where there can be only one.
 type messages struct {
-	source outbox.Source
+	source relay.Outbox
 	fleet  outbox.Fleet
 }
 

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +18,9 @@ import (
 	"github.com/ringiflow/ringi/access"
 	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/metric"
 	"github.com/ringiflow/ringi/outbox"
-	"github.com/ringiflow/ringi/outbox/ndjson"
+	"github.com/ringiflow/ringi/relay"
 )
 
 const (
@@ -43,8 +42,7 @@ const (
 // Where messages go.
 const (
 	outboxStdout = "stdout"
-	outboxOff    = "off"
-	outboxFile   = "file:"
+	outboxOff    = "off" // nowhere: they wait
 )
 
 // nodeConfig is what a server is made of.
@@ -54,7 +52,8 @@ type nodeConfig struct {
 	listen   string
 	keys     string    // path
 	own      []madeKey // those that the server makes itself, and their lines in keys; none when keys are configured
-	outbox   string    // a value of the setting
+	outbox   string    // a value of the setting; "" is a file beside the database
+	routes   string    // a value of the setting
 	log      *slog.Logger
 }
 
@@ -66,10 +65,10 @@ type node struct {
 	store   database
 	engine  *engine.Engine
 	server  *http.Server
-	relay   *outbox.Relay // nil when messages are not read
-	sink    io.Closer     // nil when nothing has to be closed
-	up      atomic.Bool   // workers can reach us
-	leaving atomic.Bool   // draining
+	relays  *relay.Relays // nil when messages are not read
+	sinks   []*relay.Sink
+	up      atomic.Bool // workers can reach us
+	leaving atomic.Bool // draining
 }
 
 // openNode opens everything. What another server may have open beside this
@@ -100,19 +99,19 @@ func (p *Program) openNode(ctx context.Context, c nodeConfig) (_ *node, err erro
 			return nil, err
 		}
 	}
-	m := newMetrics()
-	wake := make(chan struct{}, 1)
+	m := metric.New()
+	routes, err := n.openRelay(sent, m)
+	if err != nil {
+		return nil, err
+	}
 	if n.engine, err = engine.New(engine.Config{
-		Store: &countedStore{Store: n.store, m: m, wake: wake}, Probe: n.store.Probe,
+		Store: &metric.Store{Store: n.store, Metrics: m, Routes: routes, Wrote: n.wake}, Probe: n.store.Probe,
 		Records: n.store, Catalog: n.store, Events: n.store,
-		Log: c.log, Observer: m.observer(), WorkersUp: n.up.Load, Drain: drainTime,
+		Log: c.log, Observer: m.Observer(), WorkersUp: n.up.Load, Drain: drainTime,
 	}); err != nil {
 		return nil, err
 	}
-	m.registry.MustRegister(newDepths(n.store, sent.source.Stats, p.Now))
-	if err = n.openRelay(sent, wake); err != nil {
-		return nil, err
-	}
+	m.Registry.MustRegister(metric.NewDepths(n.store, p.Now))
 	return n, n.makeServer(whoBy(keys), m)
 }
 
@@ -134,44 +133,38 @@ func checkPlace(database string) error {
 	return nil
 }
 
-// openRelay opens the destination of messages.
-func (n *node) openRelay(sent messages, wake <-chan struct{}) error {
-	var sink outbox.Sink
-	switch n.outbox {
-	case outboxOff:
-		return nil
-	case outboxStdout:
-		sink = ndjson.NewWriter(n.p.Stdout, "")
-	default:
-		name := n.database + ".events.ndjson"
-		if n.outbox != "" {
-			name = n.p.path(strings.TrimPrefix(n.outbox, outboxFile))
-		}
-		file, err := ndjson.OpenFile(name, "")
-		if err != nil {
-			return err
-		}
-		sink, n.sink = file, file
+// openRelay opens the destinations of messages and the relays to them, and reads
+// which messages go where.
+func (n *node) openRelay(sent messages, m *metric.Metrics) (outbox.Routes, error) {
+	numbers := relay.NewMetrics(sent.source.Backlog, n.p.Now)
+	m.Registry.MustRegister(numbers)
+	if n.outbox == outboxOff {
+		return nil, nil
 	}
-	var err error
-	n.relay, err = outbox.NewRelay(outbox.RelayConfig{Source: sent.source, Fleet: sent.fleet, Sink: sink, Wake: wake, Observe: n.relayed})
-	return err
+	if n.outbox == "" {
+		n.outbox = "file:" + n.database + ".events.ndjson"
+	}
+	places, err := relay.ParsePlaces(n.outbox)
+	if err != nil {
+		return nil, err // it was checked
+	}
+	routes, err := relay.ParseRoutes(n.routes, places)
+	if err != nil {
+		return nil, usage("", "%v", err)
+	}
+	n.relays, n.sinks, err = n.p.openRelays(n.outbox, outbox.RelayConfig{Source: sent.source, Fleet: sent.fleet}, n.log, numbers)
+	return routes, err
 }
 
-// relayed logs what an operator must see of the relay.
-func (n *node) relayed(r outbox.Report) {
-	switch {
-	case r.Err != nil:
-		n.log.Warn("messages cannot be read", "err", r.Err)
-	case r.Down != nil:
-		n.log.Warn("the destination of messages is down", "err", r.Down, "again", r.Until)
-	case r.Dead > 0:
-		n.log.Error("messages were set aside after their last try", "messages", r.Dead)
+// wake hints the relays that messages were written.
+func (n *node) wake() {
+	if n.relays != nil {
+		n.relays.Wake()
 	}
 }
 
 // makeServer makes the HTTP server: the API, and /metrics behind the same guard.
-func (n *node) makeServer(who func(*http.Request) (api.Identity, error), m *metrics) error {
+func (n *node) makeServer(who func(*http.Request) (api.Identity, error), m *metric.Metrics) error {
 	public := n.p.get(setPublicURL)
 	calls, err := api.New(api.Config{
 		Service: prompt{n.engine}, Who: who, Ready: n.ready, PublicURL: public, Version: buildOf().Version,
@@ -182,7 +175,7 @@ func (n *node) makeServer(who func(*http.Request) (api.Identity, error), m *metr
 	if err != nil {
 		return err
 	}
-	numbers, err := api.Guard(public, m.handler())
+	numbers, err := api.Guard(public, m.Handler())
 	if err != nil {
 		return err
 	}
@@ -229,7 +222,7 @@ func (n *node) run(ctx context.Context, ready func(url string), beside ...func(c
 		return errors.Join(fmt.Errorf("%w: choose another address with --listen", err), n.close())
 	}
 	n.engine.Start()
-	relayed := n.startRelay()
+	relayed := n.startRelay(ctx)
 	served := make(chan error, 1)
 	url := "http://" + listener.Addr().String()
 	if cert := n.p.get(setTLSCert); cert != "" {
@@ -275,13 +268,14 @@ func startBeside(ctx context.Context, parts []func(context.Context) error) (fail
 
 // startRelay starts the relay. The returned function ends it and waits until it
 // has marked what it delivered.
-func (n *node) startRelay() (stop func()) {
-	if n.relay == nil {
+func (n *node) startRelay(ctx context.Context) (stop func()) {
+	if n.relays == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = n.relay.Run(ctx) }) // it returns nil; its troubles were observed
+	running.Go(func() { relay.Announce(ctx, n.log, n.sinks) })
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	running.Go(func() { _ = n.relays.Run(ctx) }) // it returns nil; its troubles were observed
 	return func() {
 		cancel()
 		running.Wait()
@@ -305,10 +299,7 @@ func (n *node) drain() error {
 
 // close gives back what openNode opened.
 func (n *node) close() error {
-	var errs []error
-	if n.sink != nil {
-		errs = append(errs, n.sink.Close())
-	}
+	errs := []error{relay.CloseAll(n.sinks)}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
 	}

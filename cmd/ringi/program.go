@@ -171,12 +171,12 @@ func (p *Program) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("see "+cmd.CommandPath()+" --help", "%v", err)
 	})
-	groups(root, "Servers", p.serveCommand(), p.devCommand(), demoCommand(p))
+	groups(root, "Servers", p.serveCommand(), p.devCommand(), demoCommand(p), p.relayCommand())
 	groups(root, "Definitions", p.checkCommand(), p.explainCommand(), p.publishCommand())
 	groups(root, "Runs", p.startCommand(), p.sendCommand(), p.runsCommand(), p.showCommand(), p.historyCommand(),
 		p.cancelCommand(), p.pauseCommand(), p.resumeCommand(), p.terminateCommand())
 	groups(root, "People", p.approvalsCommand(), p.approveCommand(), p.rejectCommand(), p.incidentsCommand(), p.resolveCommand())
-	groups(root, "Operation", p.replayCommand(), simCommand(p), p.keysCommand(), p.versionCommand())
+	groups(root, "Operation", p.outboxCommand(), p.replayCommand(), simCommand(p), p.benchCommand(), p.keysCommand(), p.versionCommand())
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesText})
 	return root
 }

@@ -19,10 +19,15 @@ func (p *Program) serveCommand() *cobra.Command {
 		Long: `Runs a server. Without --keys it makes one admin key beside the database, which
 the other commands find, and then it listens on this machine only. After SIGTERM
 or SIGINT it takes in nothing new, ends what is under way within 30 s and exits
-with 0; after a second signal it exits at once.`,
+with 0; after a second signal it exits at once.
+
+Messages of emit go to the destinations of --outbox, which ringi help relay
+explains; --outbox-route 'Order/*=audit' sends some to the one that is named
+audit. With --outbox off they wait for a ringi relay on the same database.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.serve(cmd.Context()) },
 	}
-	settingFlags(cmd, setDatabase, setListen, setKeys, setTLSCert, setTLSKey, setBehindProxy, setPublicURL, setLogFormat, setOutbox)
+	settingFlags(cmd, setDatabase, setListen, setKeys, setTLSCert, setTLSKey, setBehindProxy, setPublicURL, setLogFormat, setOutbox, setOutboxRoute)
+	settingFlags(cmd, tuningSettings()...)
 	return cmd
 }
 
@@ -39,7 +44,7 @@ func (p *Program) serve(ctx context.Context) error {
 		own = []madeKey{admin(database)}
 		keys = database + adminKeySuffix + "s"
 	}
-	c := nodeConfig{database: database, listen: p.get(setListen), keys: keys, own: own, outbox: p.get(setOutbox), log: log}
+	c := nodeConfig{database: database, listen: p.get(setListen), keys: keys, own: own, outbox: p.get(setOutbox), routes: p.get(setOutboxRoute), log: log}
 	if value := p.get(setDatabase); isPostgres(value) {
 		c.postgres = value
 	}

@@ -175,7 +175,7 @@ func TestTheMetricsCountRunsAndCommits(t *testing.T) {
 	text := fetch(t, r.url+"/metrics")
 	for _, want := range []string{
 		"ringi_runs_started_total 3\n", `ringi_runs_ended_total{status="completed"} 2`, `ringi_runs_ended_total{status="failed"} 1`,
-		`ringi_attempts_expired_total{why="lease"} 0`, `ringi_outbox_messages{state="pending"} 0`, "ringi_commit_writes_bucket", "go_goroutines",
+		`ringi_attempts_expired_total{why="lease"} 0`, `ringi_outbox_messages{destination="",state="pending",tenant="0"} 0`, "ringi_commit_writes_bucket", "go_goroutines",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics have no %s:\n%s", want, text)
@@ -233,7 +233,7 @@ func TestMessagesGoWhereTheSettingSays(t *testing.T) {
 	r.end()
 	off := w.start("serve", "--outbox", "off")
 	w.begin("tell", "-i", "id=T-2")
-	if text := fetch(t, off.url+"/metrics"); !strings.Contains(text, `ringi_outbox_messages{state="pending"} 1`) {
+	if text := fetch(t, off.url+"/metrics"); !strings.Contains(text, `ringi_outbox_messages{destination="",state="pending",tenant="1"} 1`) {
 		t.Error("nothing waits although nobody reads")
 	}
 	off.end()

@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/relay"
 )
 
 // A setting comes from its flag, else from RINGI_NAME, else from the file that
@@ -19,6 +23,7 @@ type setting struct {
 	usage    string
 	reason   string // why the default is what it is
 	yes      bool   // true or false
+	many     bool   // may be given several times; its value is one a line
 	check    func(value string) error
 }
 
@@ -42,7 +47,20 @@ const (
 	setPublicURL   = "public-url"
 	setLogFormat   = "log-format"
 	setOutbox      = "outbox"
+
+	setOutboxRoute    = "outbox-route"
+	setOutboxBatch    = "outbox-batch"
+	setOutboxLease    = "outbox-lease"
+	setOutboxPoll     = "outbox-poll"
+	setOutboxAttempts = "outbox-attempts"
+	setOutboxAfter    = "outbox-after"
+	setOutboxKeep     = "outbox-keep"
 )
+
+// tuningSettings say how a relay works, wherever it runs.
+func tuningSettings() []string {
+	return []string{setOutboxBatch, setOutboxLease, setOutboxPoll, setOutboxAttempts, setOutboxAfter, setOutboxKeep}
+}
 
 const (
 	defaultServer   = "http://127.0.0.1:7070"
@@ -64,7 +82,14 @@ func allSettings() []setting {
 		{name: setBehindProxy, fallback: "false", usage: "a proxy in front ends TLS", reason: "a server that others reach must not take keys in clear text", yes: true},
 		{name: setPublicURL, usage: "address under which other machines reach the server", reason: "requests for other hosts are refused"},
 		{name: setLogFormat, fallback: "text", usage: "text or json", reason: "people read it first", check: oneOf("text", "json")},
-		{name: setOutbox, usage: "where messages go: stdout, file:PATH or off", reason: "a file beside the database, so that nothing grows unread", check: checkOutbox},
+		{name: setOutbox, many: true, usage: "where messages go, [NAME=]DESTINATION: " + relay.Forms + "; or off", reason: "serve: a file beside the database, so that nothing grows unread", check: checkOutbox},
+		{name: setOutboxRoute, many: true, usage: "AGGREGATETYPE[/TYPE]=NAME: what goes to the destination of that name", reason: "everything goes to the one without a name"},
+		{name: setOutboxBatch, fallback: count(outbox.DefaultBatch), usage: "messages claimed and published at once", reason: "one fsync carries them all", check: checkCount},
+		{name: setOutboxLease, fallback: span(outbox.DefaultLease), usage: "how long a relay that died holds its messages", reason: "longer than any destination takes to answer", check: checkSpan},
+		{name: setOutboxPoll, fallback: span(outbox.DefaultPollMost), usage: "the longest pause between two looks at the outbox", reason: "the delay that a lost wake-up costs", check: checkSpan},
+		{name: setOutboxAttempts, fallback: count(outbox.DefaultAttempts), usage: "tries of a message that its destination refuses", reason: "about four minutes of refusals", check: checkCount},
+		{name: setOutboxAfter, fallback: afterLast()[0], usage: "what follows the last try: dead-letter (its aggregate goes on), park (its aggregate waits for a person), block (no try is the last)", reason: "one bad message stops nobody", check: oneOf(afterLast()...)},
+		{name: setOutboxKeep, fallback: span(outbox.DefaultRetention), usage: "how long delivered messages are kept", reason: "long enough to notice that a consumer lost something", check: checkSpan},
 	}
 }
 
@@ -114,11 +139,28 @@ func settingFlags(cmd *cobra.Command, names ...string) {
 		case !slices.Contains(names, s.name):
 		case s.yes:
 			cmd.Flags().Bool(s.name, false, flagUsage(s.name))
+		case s.many:
+			cmd.Flags().Var(&several{}, s.name, flagUsage(s.name))
 		default:
 			cmd.Flags().String(s.name, s.fallback, flagUsage(s.name))
 		}
 	}
 }
+
+// several is the value of a flag that may be given again.
+type several struct{ lines []string }
+
+// String is one value a line.
+func (s *several) String() string { return strings.Join(s.lines, "\n") }
+
+// Set adds a value.
+func (s *several) Set(value string) error {
+	s.lines = append(s.lines, value)
+	return nil
+}
+
+// Type names the value in the help.
+func (s *several) Type() string { return "text" }
 
 func flagUsage(name string) string {
 	for _, s := range allSettings() {
@@ -241,8 +283,23 @@ func checkDatabase(v string) error {
 }
 
 func checkOutbox(v string) error {
-	if v == outboxStdout || v == outboxOff || strings.HasPrefix(v, outboxFile) && v != outboxFile {
+	if v == outboxOff {
 		return nil
 	}
-	return fmt.Errorf("the outbox %q is not one of stdout, file:PATH, off", v)
+	_, err := relay.ParsePlaces(v)
+	return err
+}
+
+func checkCount(v string) error {
+	if n, err := strconv.Atoi(v); err != nil || n < 1 {
+		return fmt.Errorf("%q is not a number above 0", v)
+	}
+	return nil
+}
+
+func checkSpan(v string) error {
+	if d, err := time.ParseDuration(v); err != nil || d <= 0 {
+		return fmt.Errorf("%q is not a span of time above 0, as in 90s or 2h", v)
+	}
+	return nil
 }

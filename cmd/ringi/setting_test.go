@@ -87,7 +87,7 @@ func TestAWrongFileOfSettingsNamesThePlace(t *testing.T) {
 		"behind_proxy: perhaps\n":        "c.yaml:1:15: behind-proxy is \"perhaps\"",
 		"log_format: xml\n":              "c.yaml:1:13: \"xml\" is not one of text, json",
 		"database: postgres://db/%zz\n":  "c.yaml:1:11: the database's URL cannot be read",
-		"outbox: kafka\n":                "c.yaml:1:9: the outbox \"kafka\"",
+		"outbox: kafka\n":                "c.yaml:1:9: the destination \"kafka\"",
 		"listen: a\n---\nlisten: b\n":    "c.yaml: a file of settings is one document",
 	} {
 		w := newDesk(t)

@@ -149,9 +149,9 @@ func (s *Store) open(ctx context.Context, c Config) error {
 	return s.writer.QueryRowContext(ctx, statementText[stmtIncarnation]).Scan(&s.incarnation)
 }
 
-// Outbox returns the messages of the committed writes, for a relay. It shares
-// the writer's connection.
-func (s *Store) Outbox() outbox.Source { return outbox.NewSQLite(s.writer) }
+// Outbox returns the messages of the committed writes, for a relay and for
+// people. It shares the writer's connection.
+func (s *Store) Outbox() *outbox.SQLite { return outbox.NewSQLite(s.writer) }
 
 // Close waits for calls under way, closes the file and gives its lock back.
 func (s *Store) Close() error {
