@@ -125,6 +125,9 @@ func (c *chosen) add(e *outbox.Entry) {
 // waits long, and returns how many were changed before an error. Only those in
 // one of the states of f are.
 func (c chosen) apply(ctx context.Context, do change, at time.Time, f outbox.Filter) (changed int, err error) {
+	if len(c.ids) == 0 { // states that cannot be changed that way are refused all the same
+		return do(ctx, at, outbox.Filter{IDs: []string{}, States: f.States})
+	}
 	for chunk := range slices.Chunk(c.ids, outbox.MostListed) {
 		n, err := do(ctx, at, outbox.Filter{IDs: chunk, States: f.States, Old: f.Old, Limit: outbox.MostListed})
 		changed += n

@@ -274,8 +274,8 @@ func (n *node) startRelay(ctx context.Context) (stop func()) {
 	}
 	var running sync.WaitGroup
 	running.Go(func() { relay.Announce(ctx, n.log, n.sinks) })
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	running.Go(func() { _ = n.relays.Run(ctx) }) // it returns nil; its troubles were observed
+	relaying, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	running.Go(func() { _ = n.relays.Run(relaying) }) // it returns nil; its troubles were observed
 	return func() {
 		cancel()
 		running.Wait()
