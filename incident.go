@@ -4,13 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ringiflow/ringi/workflow"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // openIncident asks for a person. st is the step that it holds, nil when it
 // concerns the run as a whole.

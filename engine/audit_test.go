@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/ringiflow/ringi"
@@ -68,7 +69,8 @@ func TestAnEventIDNamesOneEvent(t *testing.T) {
 			other := first
 			change(&other)
 			r := send(other)
-			if is, ok := r.Err.(*ringi.Error); !ok || is.Code != ringi.CodeInvalid || is.Hint == "" {
+			var is *ringi.Error
+			if !errors.As(r.Err, &is) || is.Code != ringi.CodeInvalid || is.Hint == "" {
 				t.Errorf("another %s: %+v, want invalid and a hint", what, r)
 			}
 		}

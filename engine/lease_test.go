@@ -420,8 +420,11 @@ steps:
 						continue
 					}
 					due, err := w.mem.DueTasks(t.Context(), time.Now().Add(time.Hour), 1)
-					if err != nil || len(due) != 1 {
-						return fmt.Errorf("due %+v, %v", due, err)
+					if err != nil {
+						return err
+					}
+					if len(due) != 1 {
+						return fmt.Errorf("due %+v", due)
 					}
 					lapsed++
 					if err := w.mem.Settle(t.Context(), store.Settlement{Lapses: []store.Lapse{{

@@ -305,12 +305,15 @@ func (g *designer) approval(s object, v *view) object {
 
 func (g *designer) onFailure() []any {
 	steps := []any{object{{"id", "told"}, {"emit", object{
-		{"type", "case.failed"}, {"aggregate", object{{"type", "Case"}, {"id", quote("${ input.s }")}}},
+		{"type", "case.failed"},
+		{"aggregate", object{{"type", "Case"}, {"id", quote("${ input.s }")}}},
 		{"data", object{{"code", quote("${ error.code }")}}},
 	}}}}
 	if g.d.hit(0.5) {
 		steps = append(steps, object{
-			{"id", "closed"}, {"activity", one(g.d, "work.look", "work.put")}, {"effect", "idempotent"},
+			{"id", "closed"},
+			{"activity", one(g.d, "work.look", "work.put")},
+			{"effect", "idempotent"},
 			{"timeouts", object{{"attempt", "20s"}, {"heartbeat", "10s"}}},
 		})
 	}

@@ -46,7 +46,6 @@ func newService(w *world) *service {
 type outcome struct {
 	output  json.RawMessage
 	failure *ringi.Failure // nil: it worked
-	silent  bool           // no answer ever comes
 }
 
 // call is one call that reaches the service now.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
 
@@ -228,6 +227,3 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // storeDown reports whether the database is away.
 func (w *world) storeDown() bool { return w.downUntil.After(w.now) }
-
-// keyOf names a run in the store.
-func keyOf(run ringi.RunID) store.Key { return store.Key{Tenant: ringi.DefaultTenant, Run: run} }

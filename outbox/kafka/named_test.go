@@ -28,7 +28,7 @@ func TestABrokerIsReachedByItsName(t *testing.T) {
 		t.Error(err)
 	}
 	for i, r := range b.read(t, 3, "shop.Order") {
-		if string(r.Key) != "a" || string(r.Headers[0].Key) != "id" {
+		if string(r.Key) != "a" || r.Headers[0].Key != "id" {
 			t.Errorf("record %d: %+v", i, r)
 		}
 	}
