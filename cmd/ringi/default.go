@@ -7,7 +7,6 @@ import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/engine"
-	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/worker"
 	"github.com/ringiflow/ringi/workflow"
 	"github.com/ringiflow/ringi/workflow/expr"
@@ -71,8 +70,6 @@ func engineDefaults() []fixedDefault {
 		{"history", count(ringi.MaxHistory) + " events", "bounded load time, whatever the definition does"},
 		{"definition", size(workflow.MaxSource), "read by people, kept by every node"},
 		{"body", size(api.MaxBody), "room for a definition"},
-		{"outbox.attempts", count(outbox.DefaultAttempts), "about four minutes of refusals, then the message is set aside"},
-		{"outbox.keep", span(outbox.DefaultRetention), "long enough to notice that a consumer lost something"},
 	}
 }
 

@@ -11,9 +11,10 @@
 // # One noun, one file
 //
 // run.go, start.go, history.go, approval.go, incident.go, event.go, operator.go,
-// definition.go, replay.go and key.go hold the commands of a noun. serve.go and
-// dev.go start a server; what both are made of is in node.go, and only there
-// engine, store, API, keys, relay and metrics are wired together. What ringi
+// definition.go, replay.go, outbox.go and key.go hold the commands of a noun.
+// serve.go and dev.go start a server; what both are made of is in node.go, and
+// only there engine, store, API, keys, relays and metrics are wired together.
+// relay.go is the relay as a process of its own, bench.go measures. What ringi
 // demo does is in examples/demo. client.go finds the server, the key and the run
 // that the user means, ring.go makes the keys that a server needs for itself,
 // setting.go decides where a setting comes from and config.go reads its file,
