@@ -54,7 +54,7 @@ func (w *world) heal() {
 	w.tell("all faults end here")
 	w.downUntil = time.Time{}
 	for _, n := range w.nodes {
-		n.cut = false
+		n.cut, n.asleep = false, time.Time{}
 		n.clock.set(0, 1)
 		if n.up {
 			w.land(n.tap)

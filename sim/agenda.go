@@ -41,7 +41,7 @@ func (w *world) step() {
 	}
 	for _, n := range w.nodes {
 		for _, p := range n.parts {
-			if n.up && !p.busy && !p.due.After(w.now) {
+			if n.awake() && !p.busy && !p.due.After(w.now) {
 				w.choices = append(w.choices, choice{entry: -1, part: p})
 			}
 		}
@@ -84,8 +84,8 @@ func (w *world) pass() {
 	}
 	for _, n := range w.nodes {
 		for _, p := range n.parts {
-			if n.up && p.due.After(w.now) {
-				soon = earlier(soon, p.due)
+			if n.up {
+				soon = earlier(soon, later(p.due, n.asleep, w.now.Add(time.Millisecond)))
 			}
 		}
 	}

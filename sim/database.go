@@ -139,11 +139,11 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 			at = t
 		}
 	}
-	held := map[string]bool{}
+	held, lost := map[string]bool{}, false
 	for _, t := range db.leases() {
 		if t.Leased {
 			held[fmt.Sprint(t.Key.Run, "/", t.Row.Lane)] = true
-			look(t.LeaseEnd)
+			lost = lost || !t.LeaseEnd.Add(-shift).After(db.w.now)
 		}
 	}
 	for _, sh := range db.w.watch.all() {
@@ -152,13 +152,41 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 			look(t.FireAt)
 		}
 		for _, t := range rows.Tasks {
-			if !held[fmt.Sprint(sh.key.Run, "/", t.Lane)] && (!t.Held || t.Awaited) {
+			if !held[fmt.Sprint(sh.key.Run, "/", t.Lane)] && !t.Held {
 				look(t.ReadyAt)
-				look(t.GiveUpAt)
 			}
 		}
 	}
-	return at, ok
+	if ok && at.After(db.w.now) {
+		at = db.nextCheck(at, shift)
+	}
+	if lost && at.Sub(db.w.now) < time.Minute {
+		return at, false // a node that was not there in between would wait anew
+	}
+	return at, ok && at.After(db.w.now)
+}
+
+// nextCheck is when a sweep has to look at a task next, at latest at a time.
+func (db *database) nextCheck(latest time.Time, shift time.Duration) time.Time {
+	due := func(at time.Time) bool {
+		rows, err := db.Memory.DueTasks(context.Background(), at.Add(shift), 1)
+		return err != nil || len(rows) > 0
+	}
+	if !due(latest) {
+		return latest
+	}
+	from, to := db.w.now, latest
+	if due(from) {
+		return from
+	}
+	for to.Sub(from) > time.Second {
+		if middle := from.Add(to.Sub(from) / 2); due(middle) {
+			to = middle
+		} else {
+			from = middle
+		}
+	}
+	return to
 }
 
 // restore brings the database back to its backup, as an operator would after a

@@ -35,7 +35,8 @@ const (
 	LateResult           Fault = "late_result"              // a result came for an attempt that was given up
 	TimerRepeated        Fault = "timer_repeated"           // the same timer was handed to two firings
 	ClockJump            Fault = "clock_jump"               // of the database, forward or back
-	NodeClockJump        Fault = "node_clock_jump"          // of a node, as after a suspend
+	NodeStalled          Fault = "node_stalled"             // a node stands still, and its clock goes on
+	NodeSuspended        Fault = "node_suspended"           // a node stands still, and so does its clock
 	ClockDrift           Fault = "clock_drift"              // a node's clock runs at another speed
 	StoreOutage          Fault = "store_outage"             // for all nodes
 	StoreOutageLong      Fault = "store_outage_long"        // longer than a work lease, while the worker lives
@@ -70,7 +71,7 @@ func Faults() []Fault {
 		NodeCrash, NodeCrashBeforeStore, NodeCrashAfterStore, WorkerCrashBefore, WorkerCrashDuring, WorkerCrashAfter,
 		CommitNotDone, CommitDone, CommitLate, RequestLost, AnswerLost, RequestRepeated, AnswerRepeated, MessageReordered,
 		PollAnswerLost, LeaseExpired, HandOverLapsed, WorkerStalled, ZombieWoken, LateResult, TimerRepeated,
-		ClockJump, NodeClockJump, ClockDrift, StoreOutage, StoreOutageLong, StoreCut, StoreRefuses, StoreSlow, StaleCache, StoreRestored,
+		ClockJump, NodeStalled, NodeSuspended, ClockDrift, StoreOutage, StoreOutageLong, StoreCut, StoreRefuses, StoreSlow, StaleCache, StoreRestored,
 		EvidenceFlood, DoubleClick, WithdrawRace, ExpiryRace, ForeignVote, EventEarly, EventLate, EventRepeated, StartRepeated,
 		RelayCrash, SinkDown, SinkUnheard, BadOutput, ServiceFlaky, ProbeUnknown, HeartbeatRace, OperatorRace, CommandAtEnded,
 	}

@@ -42,10 +42,7 @@ func (s *sender) send(n *node, what string, arrive func(*node)) {
 		w.struck(RequestRepeated, "%s of %s to %s", what, s.name, n.name)
 	}
 	for range times {
-		w.after(w.travel(), what+" of "+s.name+" at "+n.name, func() {
-			if !n.up {
-				return // nobody listens there
-			}
+		w.arrive(n, w.travel(), what+" of "+s.name+" at "+n.name, func() {
 			if number < s.received[n.name] {
 				w.struck(MessageReordered, "%s of %s to %s", what, s.name, n.name)
 			}
@@ -53,6 +50,20 @@ func (s *sender) send(n *node, what string, arrive func(*node)) {
 			arrive(n)
 		})
 	}
+}
+
+// arrive lets something arrive at a node: nobody listens at a dead one, and one
+// that stands still takes it in when it goes on.
+func (w *world) arrive(n *node, d time.Duration, what string, do func()) {
+	w.after(d, what, func() {
+		switch {
+		case !n.up:
+		case !n.awake():
+			w.arrive(n, n.asleep.Sub(w.now), what, do)
+		default:
+			do()
+		}
+	})
 }
 
 // back brings an answer to the sender: once, never, or twice.

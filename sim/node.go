@@ -21,8 +21,9 @@ type node struct {
 	asked   []*asking
 	up      bool
 	cut     bool      // from the store
+	sweeps  int       // rounds that should have looked for pairs
 	beating bool      // a heartbeat is under way; the next waits
-	jumped  time.Time // when its clock was set last
+	asleep  time.Time // until then it stands still
 	life    int
 	looks   int                               // for pairs of an event and a wait
 	led     map[ringi.RunID]map[[32]byte]bool // the states that decisions about a run led to
@@ -83,7 +84,7 @@ func (n *node) start() {
 		return
 	}
 	n.eng, n.up, n.parts, n.asked, n.beating = eng, true, nil, nil, false
-	n.led = map[ringi.RunID]map[[32]byte]bool{}
+	n.led, n.asleep = map[ringi.RunID]map[[32]byte]bool{}, time.Time{}
 	for _, p := range eng.Parts() {
 		n.parts = append(n.parts, &part{node: n, name: p.Name, run: p.Round, pause: pauseOf(p.Name), due: w.now})
 	}
@@ -148,7 +149,7 @@ func (p *part) round() {
 		w.trace("round ", n.name, " ", p.name, " ", outcomeOf(err))
 	}
 	if p.name == "waits" && err == nil {
-		n.looks++
+		n.sweeps++
 	}
 	switch {
 	case err != nil:
@@ -175,6 +176,19 @@ func (n *node) poke(by *part) {
 			p.due = earlier(p.due, n.w.now.Add(time.Millisecond))
 		}
 	}
+}
+
+// awake reports whether the node runs and does not stand still.
+func (n *node) awake() bool { return n.up && !n.asleep.After(n.w.now) }
+
+// later is the latest of several times.
+func later(times ...time.Time) (last time.Time) {
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -14,9 +14,10 @@ type missed struct {
 	step  string
 	event string
 	looks map[*node]look
+	calm  bool // whether that was after all faults
 }
 
-// A look is how often a life of a node has looked for pairs.
+// A look is how often a life of a node has looked for pairs, or had to.
 type look struct{ life, times int }
 
 // mostLooks is after how many looks of one node a pair is taken for missed.
@@ -33,14 +34,18 @@ func (w *world) pairs() {
 		return
 	}
 	p := pairs[0]
-	if m := w.missed; m == nil || m.run != p.Key || m.step != p.Step || m.event != p.Event.ID {
-		w.missed = &missed{run: p.Key, step: p.Step, event: p.Event.ID, looks: map[*node]look{}}
+	if m := w.missed; m == nil || m.run != p.Key || m.step != p.Step || m.event != p.Event.ID || m.calm != w.calm {
+		w.missed = &missed{run: p.Key, step: p.Step, event: p.Event.ID, looks: map[*node]look{}, calm: w.calm}
 	}
 	for _, n := range w.nodes {
+		now := look{n.life, n.looks}
+		if w.calm { // nothing keeps it from looking in every round
+			now.times = n.sweeps
+		}
 		first, ok := w.missed.looks[n]
 		if !ok || first.life != n.life {
-			w.missed.looks[n] = look{n.life, n.looks}
-		} else if n.looks-first.times > mostLooks {
+			w.missed.looks[n] = now
+		} else if now.times-first.times > mostLooks {
 			w.fail("event", "event %s and the wait %s of run %s have missed each other", p.Event.ID, p.Step, short(p.Key.Run))
 		}
 	}

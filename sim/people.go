@@ -248,7 +248,7 @@ func (c *crowd) flood() {
 				}
 			}
 			for _, n := range w.nodes {
-				if n.up {
+				if n.awake() {
 					n.do(commands, func([]ringi.Result) {})
 					return
 				}

@@ -133,10 +133,8 @@ type sweptName struct {
 // unbroken is for how long the node has reached the store, as it could know.
 func (t *tap) unbroken() time.Duration {
 	since := t.since
-	for _, broken := range []time.Time{t.jumped, t.node.jumped} {
-		if broken.After(since) {
-			since = broken
-		}
+	if t.jumped.After(since) {
+		since = t.jumped
 	}
 	if t.since.IsZero() {
 		return 0
@@ -247,7 +245,11 @@ func (t *tap) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent, 
 
 // Pairs implements store.Events.
 func (t *tap) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error) {
-	return through(t, faulty.Pairs, false, func() ([]store.Pair, error) { return t.Store.Pairs(ctx, q) })
+	pairs, err := through(t, faulty.Pairs, false, func() ([]store.Pair, error) { return t.Store.Pairs(ctx, q) })
+	if err == nil && q.Name == "" {
+		t.node.looks++
+	}
+	return pairs, err
 }
 
 // Expire implements store.Events.

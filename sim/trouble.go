@@ -23,11 +23,7 @@ func (w *world) trouble() {
 	case 2:
 		w.jump()
 	case 3:
-		if w.strikes(NodeClockJump, 0.7) {
-			w.struck(NodeClockJump, "%s", n.name)
-			n.clock.set(d.span(10*time.Second, 5*time.Minute), n.clock.speed)
-			n.jumped = w.now
-		}
+		w.rest(n)
 	case 4:
 		if w.strikes(ClockDrift, 0.7) {
 			w.struck(ClockDrift, "%s", n.name)
@@ -78,6 +74,23 @@ func (w *world) busyHand() *hand {
 func (w *world) outage(f Fault, length time.Duration) {
 	w.struck(f, "for %s", clockText(length))
 	w.downUntil = w.now.Add(length)
+}
+
+// rest lets a node stand still, with or without its clock.
+func (w *world) rest(n *node) {
+	if !n.up || w.depth > 0 || n.asleep.After(w.now) {
+		return
+	}
+	length := w.faults.span(time.Second, one(w.faults, 4*time.Second, 30*time.Second, 3*time.Minute))
+	switch {
+	case w.strikes(NodeStalled, 0.6):
+		w.struck(NodeStalled, "%s for %s", n.name, clockText(length))
+		n.asleep = w.now.Add(length)
+	case w.strikes(NodeSuspended, 0.6):
+		w.struck(NodeSuspended, "%s for %s", n.name, clockText(length))
+		n.asleep = w.now.Add(length)
+		n.clock.set(-length, n.clock.speed)
+	}
 }
 
 // stall lets a worker stand still with what it has in its hands.
@@ -152,7 +165,7 @@ func (w *world) tempt(d store.DueTask) {
 
 func (w *world) lastBeat(j *job) {
 	n := one(w.order, w.nodes...)
-	if !n.up || j.dropped {
+	if !n.awake() || j.dropped {
 		return
 	}
 	b := ringi.Beat{Tenant: j.task.Tenant, Run: j.task.Run, CallRef: j.task.CallRef, Worker: j.h.process()}
@@ -173,7 +186,7 @@ func (w *world) meddle(run ringi.RunID) {
 	hasten := func(d time.Duration, do ringi.Action) {
 		cmd := ringi.Command{Tenant: ringi.DefaultTenant, Run: run, Actor: op, Do: do}
 		w.after(d, "operator at that moment", func() {
-			if n := one(w.order, w.nodes...); n.up {
+			if n := one(w.order, w.nodes...); n.awake() {
 				n.do([]ringi.Command{cmd}, func([]ringi.Result) {})
 			}
 		})
