@@ -25,6 +25,12 @@ type Tx interface {
 const (
 	sqliteHead = `insert into aggregate_head (tenant, aggregatetype, aggregateid, seq) values (?, ?, ?, ?)
 		on conflict (tenant, aggregatetype, aggregateid) do update set seq = seq + excluded.seq returning seq`
+	// Several heads at once, in the order of the list, and then their numbers.
+	sqliteHeads = `insert or fail into aggregate_head (tenant, aggregatetype, aggregateid, seq)
+		select value ->> 0, value ->> 1, value ->> 2, value ->> 3 from json_each(?) where true
+		on conflict (tenant, aggregatetype, aggregateid) do update set seq = seq + excluded.seq`
+	sqliteNumbers = `select json_group_array(json_array(j.key, h.seq)) from json_each(?) j join aggregate_head h
+		on h.tenant = j.value ->> 0 and h.aggregatetype = j.value ->> 1 and h.aggregateid = j.value ->> 2`
 	sqliteInsert = `insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`
 )
@@ -48,15 +54,14 @@ func InsertSQLite(ctx context.Context, tx Tx, msgs ...Message) error {
 			tx = kept
 		}
 	}
+	last, err := takeHeads(ctx, tx, groups)
+	if err != nil {
+		return err
+	}
 	seqs := make([]int64, len(msgs))
-	for _, g := range groups {
-		var last int64
-		n := int64(len(g.members))
-		if err := tx.QueryRowContext(ctx, sqliteHead, g.key.Tenant, g.key.AggregateType, g.key.AggregateID, n).Scan(&last); err != nil {
-			return fmt.Errorf("outbox: number the messages of %s %s: %w", g.key.AggregateType, g.key.AggregateID, err)
-		}
+	for at, g := range groups {
 		for i, m := range g.members {
-			seqs[m] = last - n + 1 + int64(i)
+			seqs[m] = last[at] - int64(len(g.members)) + 1 + int64(i)
 		}
 	}
 	for i := range msgs {
@@ -65,6 +70,45 @@ func InsertSQLite(ctx context.Context, tx Tx, msgs ...Message) error {
 		}
 	}
 	return nil
+}
+
+// takeHeads raises the head of each group by its size and returns its last number.
+func takeHeads(ctx context.Context, tx Tx, groups []group) ([]int64, error) {
+	last := make([]int64, len(groups))
+	switch len(groups) {
+	case 0:
+		return last, nil
+	case 1:
+		key := groups[0].key
+		err := tx.QueryRowContext(ctx, sqliteHead, key.Tenant, key.AggregateType, key.AggregateID, len(groups[0].members)).Scan(&last[0])
+		if err != nil {
+			return nil, fmt.Errorf("outbox: number the messages of %s %s: %w", key.AggregateType, key.AggregateID, err)
+		}
+		return last, nil
+	}
+	heads := make([][4]any, len(groups))
+	for i, g := range groups {
+		heads[i] = [4]any{g.key.Tenant, g.key.AggregateType, g.key.AggregateID, len(g.members)}
+	}
+	list, err := json.Marshal(heads)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: number the messages of %d aggregates: %w", len(groups), err)
+	}
+	var numbers string
+	if _, err = tx.ExecContext(ctx, sqliteHeads, string(list)); err == nil {
+		err = tx.QueryRowContext(ctx, sqliteNumbers, string(list)).Scan(&numbers)
+	}
+	var pairs [][2]int64
+	if err == nil {
+		err = json.Unmarshal([]byte(numbers), &pairs)
+	}
+	if err != nil || len(pairs) != len(groups) {
+		return nil, fmt.Errorf("outbox: number the messages of %d aggregates, %d answered: %w", len(groups), len(pairs), err)
+	}
+	for _, p := range pairs {
+		last[p[0]] = p[1]
+	}
+	return last, nil
 }
 
 // preparer is a transaction that can keep a statement; *sql.Tx and *sql.Conn can.

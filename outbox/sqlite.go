@@ -50,8 +50,10 @@ const (
 	sqliteRun = sqliteRow + `, 0 from outbox o indexed by outbox_key where o.state < 2 and o.seq > 0
 		and o.tenant = ? and o.aggregatetype = ? and o.aggregateid = ? and o.destination = ? order by o.seq limit ?`
 
-	sqliteSetBack = `update outbox set next_at = j.value ->> 1 from json_each(?) j where outbox.rowid = j.value ->> 0`
-	sqliteClaim   = `update outbox set state = 1, attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = ?, next_at = ?
+	// Or fail: after an error the transaction is rolled back anyway, and a statement
+	// that can be undone alone keeps a journal of its own for that.
+	sqliteSetBack = `update or fail outbox set next_at = j.value ->> 1 from json_each(?) j where outbox.rowid = j.value ->> 0`
+	sqliteClaim   = `update or fail outbox set state = 1, attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = ?, next_at = ?
 		where rowid in (select value from json_each(?))`
 	sqliteClaimed = `select o.id, o.tenant, o.destination, o.aggregatetype, o.aggregateid, o.type, o.payload, o.contenttype, o.headers, o.seq, o.created_at,
 		o.attempts, o.claim_epoch from json_each(?) j join outbox o on o.rowid = j.value order by j.key`
@@ -60,7 +62,7 @@ const (
 		last_error = coalesce(?4, last_error), claimed_by = null
 		where id = ?5 and claim_epoch = ?6 and state = 1`
 	// Deliveries, which are nearly all marks, in one statement.
-	sqliteDelivered = `update outbox set state = 2, delivered_at = ?, last_error = null, claimed_by = null from json_each(?) j
+	sqliteDelivered = `update or fail outbox set state = 2, delivered_at = ?, last_error = null, claimed_by = null from json_each(?) j
 		where outbox.id = j.value ->> 0 and outbox.claim_epoch = j.value ->> 1 and outbox.state = 1`
 
 	sqlitePrune = `delete from outbox where rowid in (select rowid from outbox indexed by outbox_delivered

@@ -27,6 +27,14 @@ const (
 	// milliseconds: a service's own transaction may be a long one.
 	busyTimeout = 10_000
 
+	// cacheKiB is how much of a SQLite file is kept in memory: room for the indexes
+	// of a large backlog, of which a claim reads here and there.
+	cacheKiB = 16 << 10
+
+	// walPages is the size of the write-ahead log, in pages of 4 KiB, at which a
+	// commit copies it into the database: rare, and over before it is noticed.
+	walPages = 4000
+
 	// poolSize is more connections than the relays of a process use at once.
 	poolSize = 16
 )
@@ -137,7 +145,7 @@ func connectSQLite(path string) (*Database, error) {
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a path with a drive letter
 	}
-	query := url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout), "synchronous(full)"}}
+	query := url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout), "synchronous(full)", fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("wal_autocheckpoint(%d)", walPages)}}
 	connector, err := modernc.NewConnector("file:" + (&url.URL{Path: slashed}).EscapedPath() + "?" + query.Encode())
 	if err != nil {
 		return nil, err
