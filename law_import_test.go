@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 
 	"engine": {".", "store", "workflow", "engine/rows"},
 	"metric": {".", "engine", "store", "outbox"}, // the numbers of a server
+	"config": {},                                 // files of settings
 
 	// What a state asks for beside its log, and the check that it is there.
 	"engine/rows":   {".", "store"},

@@ -17,7 +17,7 @@
 // relay.go is the relay as a process of its own, bench.go measures. What ringi
 // demo does is in examples/demo. client.go finds the server, the key and the run
 // that the user means, ring.go makes the keys that a server needs for itself,
-// setting.go decides where a setting comes from and config.go reads its file,
+// setting.go decides where a setting comes from, config.go finds its file,
 // default.go lists what is fixed, exit.go says what the exit codes mean.
 //
 // # Rules for every command

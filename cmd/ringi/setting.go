@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringiflow/ringi/config"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/relay"
 )
@@ -210,7 +211,7 @@ func (p *Program) resolve(cmd *cobra.Command) error {
 }
 
 // origin looks for a setting in the order of precedence.
-func (p *Program) origin(cmd *cobra.Command, s setting, file map[string]configValue) resolved {
+func (p *Program) origin(cmd *cobra.Command, s setting, file map[string]config.Value) resolved {
 	if flag := cmd.Flags().Lookup(s.name); flag != nil && flag.Changed {
 		return resolved{s, flag.Value.String(), "flag --" + s.name}
 	}
@@ -218,7 +219,7 @@ func (p *Program) origin(cmd *cobra.Command, s setting, file map[string]configVa
 		return resolved{s, v, s.env()}
 	}
 	if v, ok := file[s.key()]; ok {
-		return resolved{s, v.value, v.at}
+		return resolved{s, v.Text, v.At}
 	}
 	return resolved{s, s.fallback, originDefault}
 }
