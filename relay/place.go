@@ -103,6 +103,31 @@ func named(places []Place, name string) bool {
 	return false
 }
 
+// Masked is destinations as settings are shown: whole, but for what stands before
+// an @, which may be a user's password.
+func Masked(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		scheme, rest, ok := strings.Cut(line, "://")
+		if !ok {
+			b.WriteString(line)
+			continue
+		}
+		query := len(rest)
+		if at := strings.IndexByte(rest, '?'); at >= 0 {
+			query = at
+		}
+		hosts := strings.Split(rest[:query], ",")
+		for i, host := range hosts {
+			if at := strings.LastIndex(host, "@"); at >= 0 {
+				hosts[i] = "xxxxx" + host[at:]
+			}
+		}
+		b.WriteString(scheme + "://" + strings.Join(hosts, ",") + rest[query:])
+	}
+	return b.String()
+}
+
 // withoutSecrets is a destination as it may be printed: without the user and the
 // password that stand before its host, and without its parameters.
 func withoutSecrets(text string) string {

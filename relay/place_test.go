@@ -56,3 +56,11 @@ func TestRoutesLeadToDestinationsThatThereAre(t *testing.T) {
 		}
 	}
 }
+
+func TestDestinationsAreShownWithoutPasswords(t *testing.T) {
+	given := "stdout\na=nats://u:secret@h:1,v:secret@i?stream=S@1\nb=kafka://h:1?topic-prefix=a@b\nfile:a@b"
+	want := "stdout\na=nats://xxxxx@h:1,xxxxx@i?stream=S@1\nb=kafka://h:1?topic-prefix=a@b\nfile:a@b"
+	if got := relay.Masked(given); got != want {
+		t.Errorf("shown as %q", got)
+	}
+}

@@ -240,6 +240,9 @@ func (p *Program) printSettings() error {
 	for _, s := range allSettings() {
 		r := p.settings.values[s.name]
 		v := settingView{Name: s.name, Value: withoutPassword(r.value), Origin: r.origin}
+		if s.name == setOutbox {
+			v.Value = relay.Masked(r.value)
+		}
 		if r.origin == originDefault {
 			v.Reason = s.reason
 		}
