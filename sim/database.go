@@ -66,7 +66,7 @@ func (db *database) Commit(ctx context.Context, writes ...store.Write) (store.Co
 func (db *database) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error) {
 	claimed, err := db.Memory.Claim(ctx, c)
 	for _, t := range claimed {
-		db.w.watch.handedOut(t.Key, t.Row, t.Token, c.Worker)
+		db.w.watch.handedOut(t.Key, t.Row, t.Token, c.Worker, c.Now)
 	}
 	return claimed, err
 }
@@ -76,7 +76,7 @@ func (db *database) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beat
 	answers, err := db.Memory.Beat(ctx, beats...)
 	for i, a := range answers {
 		if a.OK {
-			db.w.watch.extended[sweptName{beats[i].Key, beats[i].Token}] = db.w.now
+			db.w.watch.extend(beats[i].Key, beats[i].Token, beats[i].Now)
 		}
 	}
 	return answers, err
@@ -149,7 +149,10 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 	for _, sh := range db.w.watch.all() {
 		rows := ringi.Standing(sh.state)
 		for _, t := range rows.Timers {
-			look(t.FireAt)
+			// One that is long overdue was claimed before the clock was set back.
+			if db.w.now.Sub(t.FireAt.Add(-shift)) < time.Minute {
+				look(t.FireAt)
+			}
 		}
 		for _, t := range rows.Tasks {
 			if !held[fmt.Sprint(sh.key.Run, "/", t.Lane)] && !t.Held {

@@ -37,6 +37,9 @@ func (x *watch) decide(n *node) rules {
 		if len(first.Events) > 0 {
 			n.lead(cmd.Run, sha256.Sum256(encoded(ringi.Fold(s, first.Events...))))
 		}
+		if cmd.Actor.Kind == ringi.System && x.w.tracer.on {
+			x.w.tell("%s decides %s for run %s at event %d: %s%s", n.name, name, short(cmd.Run), s.Seq, first.Answer.Outcome, errorText(err))
+		}
 		x.w.trace("decide ", name, " ", string(cmd.Run), " ", string(first.Answer.Outcome), string(ringi.ErrorCode(err)))
 		return first, err
 	}

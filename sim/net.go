@@ -114,8 +114,10 @@ func (s *sender) do(what string, commands []ringi.Command, then func([]ringi.Res
 						return
 					}
 					if unavailable(results) {
-						s.w.after(s.w.order.span(100*time.Millisecond, 2*time.Second), what+" again of "+s.name, try)
-						mine = 0
+						if mine == tries { // else it is asked again already
+							mine = 0
+							s.w.after(s.w.order.span(100*time.Millisecond, 2*time.Second), what+" again of "+s.name, try)
+						}
 						return
 					}
 					answered = true

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 
+	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -21,7 +22,7 @@ type missed struct {
 type look struct{ life, times int }
 
 // mostLooks is after how many looks of one node a pair is taken for missed.
-const mostLooks = 15
+const mostLooks = 25
 
 // pairs looks now and then for an event and a wait that miss each other.
 func (w *world) pairs() {
@@ -34,6 +35,9 @@ func (w *world) pairs() {
 		return
 	}
 	p := pairs[0]
+	if sh := w.watch.runs[p.Key]; sh == nil || tooLate(sh.state, p) {
+		return
+	}
 	if m := w.missed; m == nil || m.run != p.Key || m.step != p.Step || m.event != p.Event.ID || m.calm != w.calm {
 		w.missed = &missed{run: p.Key, step: p.Step, event: p.Event.ID, looks: map[*node]look{}, calm: w.calm}
 	}
@@ -49,4 +53,15 @@ func (w *world) pairs() {
 			w.fail("event", "event %s and the wait %s of run %s have missed each other", p.Event.ID, p.Step, short(p.Key.Run))
 		}
 	}
+}
+
+// tooLate reports whether an event was sent after its wait was over, though its
+// timer has not fired yet.
+func tooLate(s *ringi.State, p store.Pair) bool {
+	for _, tm := range s.Timers {
+		if tm.Step == p.Step && p.Event.SentAt.After(tm.FireAt) {
+			return true
+		}
+	}
+	return false
 }

@@ -273,7 +273,7 @@ func (t *transition) retried(f ringi.ActivityRetried) {
 // settled holds a result to the attempt under way and the largest token.
 func (t *transition) settled(ref ringi.CallRef, done bool) {
 	sh := t.sh
-	if sh.taken[ref.Token] != "" {
+	if sh.taken[ref.Token] != "" && !sh.rewound {
 		t.fail("token", "token %s of %s was answered for twice", tokenText(ref.Token), ref.Step)
 	}
 	if last := sh.tokens[call(ref.Step, ref.Direction)]; ref.Token != last && !sh.rewound {

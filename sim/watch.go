@@ -91,10 +91,10 @@ func (x *watch) wrote(w *store.Write, leases []store.DueTask) {
 	}
 	for _, t := range w.Tasks {
 		if t.Row != nil && !t.Begun.IsZero() {
-			x.extended[sweptName{w.Key, t.Row.Begun}] = x.w.now
+			x.extend(w.Key, t.Row.Begun, t.Begun.Add(-t.Row.Heartbeat))
 		}
 		if t.Lease != nil && t.Row != nil {
-			x.handedOut(w.Key, *t.Row, t.Row.Token(1), t.Lease.Worker)
+			x.handedOut(w.Key, *t.Row, t.Row.Token(1), t.Lease.Worker, t.Lease.At)
 		}
 	}
 	x.compareRows(sh)
@@ -163,10 +163,19 @@ func (x *watch) compareRows(sh *shadow) {
 	}
 }
 
+// extend notes that a lease was extended just now. A node that stood still with
+// its clock gives leases that are shorter than it thinks, until it has asked
+// the database for the time; those are not held to their length.
+func (x *watch) extend(key store.Key, token int64, at time.Time) {
+	if x.w.db.clock.now().Sub(at) < 2*time.Second {
+		x.extended[sweptName{key, token}] = x.w.now
+	}
+}
+
 // handedOut looks at a hand-out.
-func (x *watch) handedOut(key store.Key, row ringi.TaskRow, token int64, worker string) {
+func (x *watch) handedOut(key store.Key, row ringi.TaskRow, token int64, worker string, at time.Time) {
 	x.handOuts++
-	x.extended[sweptName{key, token}] = x.w.now
+	x.extend(key, token, at)
 	sh := x.runs[key]
 	if sh == nil {
 		return
