@@ -31,10 +31,16 @@ const (
 
 // ClientConfig says how a server is reached.
 type ClientConfig struct {
-	Address string        // http:// or https:// with a host; a path in front of /v1 is kept
+	// Address is http:// or https:// with a host; a path in front of /v1 is kept.
+	// Servers of one database may be listed, separated by commas: the first is
+	// asked, and for some seconds after it did not answer the next.
+	Address string
 	Key     string        // the bearer key; who sends a command follows from it alone
 	Timeout time.Duration // for an answer, on top of a poll's wait; 0 is 30 s
 	HTTP    *http.Client  // nil is a client of its own with kept connections
+
+	// Now is the clock that a list of addresses needs; nil is time.Now.
+	Now func() time.Time
 }
 
 // A Client is the ringi.Service of a server that is reached over HTTP. The
@@ -43,7 +49,7 @@ type ClientConfig struct {
 // CodeUnavailable, and whoever sent it knows whether it may be sent again. It is
 // safe for concurrent use.
 type Client struct {
-	address string
+	places  places
 	key     string
 	timeout time.Duration
 	http    *http.Client
@@ -54,14 +60,14 @@ var _ ringi.Service = (*Client)(nil)
 // NewClient makes a client. It does not connect; it fails only on an address
 // that can never work.
 func NewClient(config ClientConfig) (*Client, error) {
-	u, err := url.Parse(config.Address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
-		return nil, &ringi.Error{
-			Code: ringi.CodeInvalid, Message: fmt.Sprintf("the server's address %q is not one", config.Address),
-			Hint: "give http:// or https:// and a host, as in http://127.0.0.1:7070",
-		}
+	all, err := Addresses(config.Address)
+	if err != nil {
+		return nil, err
 	}
-	c := &Client{address: strings.TrimRight(config.Address, "/"), key: config.Key, timeout: config.Timeout, http: config.HTTP}
+	c := &Client{places: places{all: all, now: config.Now}, key: config.Key, timeout: config.Timeout, http: config.HTTP}
+	if c.places.now == nil {
+		c.places.now = time.Now
+	}
 	if c.timeout <= 0 {
 		c.timeout = clientTimeout
 	}
@@ -199,39 +205,50 @@ func (c *Client) post(ctx context.Context, path string, body, out any) error {
 	return c.send(ctx, request{method: http.MethodPost, path: path, body: body}, out)
 }
 
-// send makes one request and decodes the answer into out.
+// send makes one request and decodes the answer into out. A server that does not
+// answer, or only that it cannot, is left for the next of the list; whether the
+// request may be sent again is the caller's to know.
 func (c *Client) send(ctx context.Context, r request, out any) error {
+	to := c.places.here()
+	err := c.sendTo(ctx, to, r, out)
+	if ringi.ErrorCode(err) == ringi.CodeUnavailable && !errors.Is(err, context.Canceled) {
+		c.places.failed(to)
+	}
+	return err
+}
+
+func (c *Client) sendTo(ctx context.Context, to string, r request, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
 	defer cancel()
-	req, err := c.encode(ctx, r)
+	req, err := c.encode(ctx, to, r)
 	if err != nil {
 		return err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return c.unreachable(err)
+		return unreachable(to, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // what matters was read, or its loss is reported below
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return c.unreachable(err)
+		return unreachable(to, err)
 	}
 	if len(body) > maxAnswer {
 		return &ringi.Error{Code: ringi.CodeTooLarge, Message: fmt.Sprintf("the answer to %s is above %d bytes", r.path, maxAnswer), Hint: "ask for fewer at a time"}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return c.refused(resp, body)
+		return refused(to, resp, body)
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return &ringi.Error{
-			Code: ringi.CodeUnavailable, Message: fmt.Sprintf("the answer of %s to %s is not that of a ringi server", c.address, r.path),
+			Code: ringi.CodeUnavailable, Message: fmt.Sprintf("the answer of %s to %s is not that of a ringi server", to, r.path),
 			Hint: "check the address", Err: err,
 		}
 	}
 	return nil
 }
 
-func (c *Client) encode(ctx context.Context, r request) (*http.Request, error) {
+func (c *Client) encode(ctx context.Context, to string, r request) (*http.Request, error) {
 	body, kind := r.raw, r.kind
 	if r.body != nil {
 		var b bytes.Buffer
@@ -242,7 +259,7 @@ func (c *Client) encode(ctx context.Context, r request) (*http.Request, error) {
 		}
 		body, kind = b.Bytes(), "application/json"
 	}
-	address := c.address + r.path
+	address := to + r.path
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()
 	}
@@ -266,15 +283,15 @@ func (c *Client) encode(ctx context.Context, r request) (*http.Request, error) {
 
 // unreachable is the error of a request that got no answer: nobody knows
 // whether the server saw it.
-func (c *Client) unreachable(err error) error {
+func unreachable(address string, err error) error {
 	return &ringi.Error{
-		Code: ringi.CodeUnavailable, Message: "no answer from the server at " + c.address,
+		Code: ringi.CodeUnavailable, Message: "no answer from the server at " + address,
 		Hint: "is it running? See --server and RINGI_SERVER", Err: err,
 	}
 }
 
 // refused is the error of an answer that is not a success.
-func (c *Client) refused(resp *http.Response, body []byte) error {
+func refused(address string, resp *http.Response, body []byte) error {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var r Refusal
 	if err == nil && kind == problemType && json.Unmarshal(body, &r) == nil && r.Code != "" {
@@ -286,7 +303,7 @@ func (c *Client) refused(resp *http.Response, body []byte) error {
 	}
 	e := &ringi.Error{
 		Code:    codeOf(resp.StatusCode),
-		Message: fmt.Sprintf("%s answered %s, which is not an answer of a ringi server", c.address, resp.Status),
+		Message: fmt.Sprintf("%s answered %s, which is not an answer of a ringi server", address, resp.Status),
 		Hint:    "check the address, and what stands in between",
 	}
 	return e

@@ -137,7 +137,7 @@ func (a AnsweredItem) result(run ringi.RunID) ringi.Result {
 func (c *Client) miscounted(got, want int) error {
 	return &ringi.Error{
 		Code:    ringi.CodeUnavailable,
-		Message: fmt.Sprintf("%s gave %d answers to %d items", c.address, got, want),
+		Message: fmt.Sprintf("%s gave %d answers to %d items", c.places.here(), got, want),
 		Hint:    "server and client do not fit together: are they of one version?",
 	}
 }
