@@ -21,6 +21,10 @@ var mayImport = map[string][]string{
 	"inbox":  {},
 	"seal":   {},
 
+	// What calls to other people's servers must mind.
+	"egress":         {},
+	"outbox/webhook": {"outbox", "egress"},
+
 	// Destinations and databases by their names, for programs: the one place
 	// outside cmd that knows every broker.
 	"relay": {".", "workflow", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/webhook"},

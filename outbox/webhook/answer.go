@@ -3,10 +3,10 @@ package webhook
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ringiflow/ringi/egress"
 	"github.com/ringiflow/ringi/outbox"
 )
 
@@ -41,7 +41,7 @@ func judge(resp *http.Response, body []byte, now time.Time) answer {
 		a.verdict = refused
 		return a
 	}
-	if wait, ok := retryAfter(resp.Header.Get("Retry-After"), now); ok {
+	if wait, ok := egress.RetryAfter(resp.Header, now); ok {
 		a.patience = min(wait, RetryAfterMost)
 	} else if a.status == http.StatusTooManyRequests {
 		a.patience = 0 // it asks for a pause and leaves the length to us
@@ -63,16 +63,4 @@ func (a answer) error(host string) error {
 		return outbox.Excuse(err)
 	}
 	return err
-}
-
-// retryAfter reads seconds or a date.
-func retryAfter(text string, now time.Time) (time.Duration, bool) {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second, true
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0, false
-	}
-	return max(0, at.Sub(now)), true
 }

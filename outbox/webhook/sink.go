@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringiflow/ringi/egress"
 	"github.com/ringiflow/ringi/outbox"
 )
 
@@ -118,8 +119,8 @@ func New(cfg Config) (*Sink, error) {
 		return nil, fmt.Errorf("webhook: %s has no secret; make one with NewSecret and give it to the receiver", u.Redacted())
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-		if err := permitted(a, cfg.AllowNetworks); err != nil {
-			return nil, err
+		if err := egress.Permitted(a, cfg.AllowNetworks); err != nil {
+			return nil, explained(err)
 		}
 	}
 	fill(&cfg)
