@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -60,26 +59,14 @@ func (c *crowd) send(actor ringi.Actor, run ringi.RunID, do ringi.Action, then f
 func (c *crowd) begin() {
 	w, d := c.w, c.w.actors
 	c.starts++
-	def := one(d, w.definitions...)
-	key := ""
-	switch {
-	case d.hit(0.25):
-		key = fmt.Sprintf("key-%d", d.below(3))
-	case d.hit(0.5):
-		key = fmt.Sprintf("start-%d", c.starts)
-	}
-	input := json.RawMessage(fmt.Sprintf(`{"n":%d,"z":%d,"s":%q}`, d.below(12), one(d, 0, 1, 1, 1), one(d, eventKeys()...)))
-	start := ringi.Start{Definition: def.Name, Key: key, Input: input}
-	if d.hit(0.2) {
-		start.EventID = "event-0"
-	}
+	start := drawStart(d, one(d, w.definitions...).Name, c.starts)
 	erin, _ := person("erin")
 	c.send(erin, "", start, func(r ringi.Result) {
 		if r.Err != nil || !r.Created {
-			w.struck(StartRepeated, "of %s: %s", def.Name, errorText(r.Err))
+			w.struck(StartRepeated, "of %s: %s", start.Definition, errorText(r.Err))
 		}
 	})
-	if key != "" && w.strikes(StartRepeated, 0.3) {
+	if start.Key != "" && w.strikes(StartRepeated, 0.3) {
 		c.send(erin, "", start, nil)
 	}
 }
@@ -149,11 +136,7 @@ func (c *crowd) vote() {
 	}
 	w, d := c.w, c.w.actors
 	a := list[d.below(len(list))]
-	p := one(d, people()...)
-	v := ringi.DecideApproval{Step: a.Step, Approve: !d.hit(0.15), Digest: a.Digest, Comment: "seen"}
-	if d.hit(0.05) {
-		v.Digest = "of something else"
-	}
+	p, v := drawVote(d, a)
 	send := func() { c.send(p, a.Run, v, func(r ringi.Result) { c.voted(p, r) }) }
 	send()
 	if w.strikes(DoubleClick, 0.25) {
@@ -215,18 +198,7 @@ func (c *crowd) resolve(sh *shadow, op ringi.Actor) {
 	if len(sh.state.Incidents) == 0 {
 		return
 	}
-	i := sh.state.Incidents[d.below(len(sh.state.Incidents))]
-	how := one(d, i.Allowed...)
-	if d.hit(0.3) && slices.Contains(i.Allowed, ringi.ResolveRunOther) {
-		how = ringi.ResolveRunOther
-	}
-	a := ringi.ResolveIncident{Incident: i.ID, How: how, Reason: "drawn"}
-	switch how {
-	case ringi.ResolveDone:
-		a.Output = json.RawMessage(`{"id":"by hand","n":1}`)
-	case ringi.ResolveRunOther:
-		a.Activity, a.Input = activityHand, json.RawMessage(`{"key":"by hand"}`)
-	}
+	a := drawResolution(d, *sh.state.Incidents[d.below(len(sh.state.Incidents))])
 	c.send(op, sh.key.Run, a, nil)
 }
 
