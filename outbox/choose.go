@@ -48,7 +48,7 @@ type shelf interface {
 
 // setback moves a row that cannot be claimed before its head out of the way, so
 // that the rows of a blocked key do not stand in front of all others at every
-// claim. It is never later than the moment at which the head is due again.
+// claim. It is never later than the moment at which the head is due.
 type setback struct {
 	row    row
 	nextAt int64
@@ -164,11 +164,19 @@ func (l *line) next(ctx context.Context) (row, bool, error) {
 }
 
 // open looks at the key of a due row: its run becomes claimable, or the row is
-// set back behind a head that is not due.
+// set back to the moment of its head. A key's turn comes with its head, also when
+// that is due already: a later row that stands before its head in the order of due
+// rows must not bring the head forward, or a head that was put behind everything
+// else, as the probe of a circuit is, would be the first again.
 func (l *line) open(r row) {
 	back, seen := l.heads[r.key]
 	if !seen {
-		back = l.begin(l.runs[r.key])
+		run := l.runs[r.key]
+		if len(run) > 0 && run[0].nextAt > r.nextAt && run[0].nextAt <= l.now {
+			l.choice.setbacks = append(l.choice.setbacks, setback{row: r, nextAt: run[0].nextAt})
+			return // its head is still to come
+		}
+		back = l.begin(run)
 		l.heads[r.key] = back
 	}
 	if back > 0 {

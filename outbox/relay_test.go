@@ -286,6 +286,26 @@ func TestAnExcusedMessageSpendsNoAttempt(t *testing.T) { // O-25
 	}
 }
 
+// A later message of the excused key must not bring its head to the front again.
+func TestAProbeTakesAnotherKeyEachTime(t *testing.T) { // O-25, O-28
+	eachSource(t, func(t *testing.T, f fixture) {
+		w := newWorld(t, f, nil)
+		w.answer = func(m outbox.Message) error {
+			if m.AggregateID == "a" {
+				return outbox.Excuse(errDown)
+			}
+			return nil
+		}
+		for n := range 5 {
+			w.put(t, order(2*n+1, "a"), order(2*n+2, "b"))
+			w.pass(t, 40*time.Second, 2*time.Second)
+			if st := w.stats(t); st.Pending != int64(n+1) || len(w.got) != n+1 {
+				t.Fatalf("round %d: %+v with %d delivered, want only the excused ones left", n, st, len(w.got))
+			}
+		}
+	})
+}
+
 func TestTheSameIdIsSentAtEveryTry(t *testing.T) { // O-14, O-11
 	eachSource(t, func(t *testing.T, f fixture) {
 		w := newWorld(t, f, nil)
