@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 )
 
 const askDefinition = `ringi: v1
@@ -58,7 +59,7 @@ func finance(t *testing.T) (w *desk, run ringi.RunID) {
 	)
 	w.start("serve", "--keys", "keys")
 	w.env["RINGI_KEY_FILE"] = "shop"
-	if got := w.runWith(askDefinition, "publish", "-"); got.code != exitOK {
+	if got := w.runWith(askDefinition, "publish", "-"); got.code != cli.ExitOK {
 		t.Fatalf("publish: %+v", got)
 	}
 	return w, w.begin("ask", "-i", "amount=1200").Run
@@ -92,10 +93,10 @@ func TestAQuorumOfPeopleDecides(t *testing.T) {
 	}
 	digest := open[0].Digest
 	var v voted
-	w.exits(exitNotAllowed, nil, "approve", id, "approve", "--digest", digest, "--key-file", "robot") // machines never decide
-	w.exits(exitNotAllowed, nil, "approve", id, "approve", "--digest", digest, "--key-file", "carol") // another group
-	w.exits(exitNotAllowed, nil, "approve", id, "approve", "--digest", digest)                        // shop may not decide at all
-	w.exits(exitConflict, nil, "approve", id, "approve", "--digest", strings.Repeat("0", 64), "--key-file", "alice")
+	w.exits(cli.ExitNotAllowed, nil, "approve", id, "approve", "--digest", digest, "--key-file", "robot") // machines never decide
+	w.exits(cli.ExitNotAllowed, nil, "approve", id, "approve", "--digest", digest, "--key-file", "carol") // another group
+	w.exits(cli.ExitNotAllowed, nil, "approve", id, "approve", "--digest", digest)                        // shop may not decide at all
+	w.exits(cli.ExitConflict, nil, "approve", id, "approve", "--digest", strings.Repeat("0", 64), "--key-file", "alice")
 	w.ok(&v, "approve", id, "approve", "--digest", digest, "--key-file", "alice", "--comment", "fine")
 	if v.Outcome != ringi.Accepted || v.Status != ringi.Waiting {
 		t.Errorf("the first vote is %+v", v)
@@ -117,7 +118,7 @@ func TestAQuorumOfPeopleDecides(t *testing.T) {
 	if v.Status != ringi.Completed {
 		t.Errorf("the second vote is %+v", v)
 	}
-	w.exits(exitConflict, nil, "approve", id, "approve", "--digest", digest, "--key-file", "bob") // decided
+	w.exits(cli.ExitConflict, nil, "approve", id, "approve", "--digest", digest, "--key-file", "bob") // decided
 }
 
 // W20, TC-59: a second click hears who decided, whatever it names.
@@ -134,11 +135,11 @@ func TestAVoteAfterTheDecisionSaysWhoDecided(t *testing.T) {
 		{"approve", string(run), "approve", "--digest", strings.Repeat("0", 64)},
 	} {
 		got := w.run(append(args, "--key-file", "carol")...)
-		if got.code != exitConflict || !strings.Contains(got.err, "alice, bob") {
+		if got.code != cli.ExitConflict || !strings.Contains(got.err, "alice, bob") {
 			t.Errorf("ringi %s: %+v", strings.Join(args, " "), got)
 		}
 	}
-	if got := w.run("approve", string(run), "nosuch", "--yes", "--key-file", "carol"); got.code != exitNotFound {
+	if got := w.run("approve", string(run), "nosuch", "--yes", "--key-file", "carol"); got.code != cli.ExitNotFound {
 		t.Errorf("a step that asks nothing: %+v", got)
 	}
 }
@@ -154,10 +155,10 @@ func TestAVoteIsForWhatWasShown(t *testing.T) {
 			t.Errorf("shows %q, without %q", got.err, want)
 		}
 	}
-	if got.code != exitOK || !strings.Contains(got.out, "vote accepted") {
+	if got.code != cli.ExitOK || !strings.Contains(got.out, "vote accepted") {
 		t.Errorf("%+v", got)
 	}
-	if got := w.run("reject", string(run), "approve"); got.code != exitUsage || !strings.Contains(got.err, "--digest") {
+	if got := w.run("reject", string(run), "approve"); got.code != cli.ExitUsage || !strings.Contains(got.err, "--digest") {
 		t.Errorf("without a person at the terminal: %+v", got)
 	}
 }
@@ -168,17 +169,17 @@ func TestAPersonAtATerminalIsAsked(t *testing.T) {
 	vote := func(answer string) int {
 		p := w.program("reject", string(run), "approve")
 		p.Stdin, p.Terminal.In = strings.NewReader(answer), true
-		return p.Run(t.Context())
+		return p.Run(t.Context(), rootCommand)
 	}
 	for _, answer := range []string{"", "no\n", "maybe\n"} {
-		if code := vote(answer); code != exitFailed {
+		if code := vote(answer); code != cli.ExitFailed {
 			t.Errorf("after %q it exits with %d", answer, code)
 		}
 	}
 	if votes := w.approvals()[0].Votes; len(votes) != 0 {
 		t.Fatalf("votes without a yes: %+v", votes)
 	}
-	if code := vote("yes\n"); code != exitOK {
+	if code := vote("yes\n"); code != cli.ExitOK {
 		t.Errorf("after yes it exits with %d", code)
 	}
 	if s := w.show(run); s.Status != ringi.Failed || s.Steps[0].Outcome != "rejected" {
@@ -191,13 +192,13 @@ func TestTheRequesterNeverDecides(t *testing.T) {
 	w, _ := finance(t)
 	run := w.begin("ask", "-i", "amount=5", "--on-behalf-of", "bob")
 	digest := w.approvals("--run", string(run.Run))[0].Digest
-	w.exits(exitNotAllowed, nil, "approve", string(run.Run), "approve", "--digest", digest, "--key-file", "bob")
-	w.exits(exitNotAllowed, nil, "start", "ask", "-i", "amount=5", "--on-behalf-of", "bob", "--key-file", "alice") // no start_for
+	w.exits(cli.ExitNotAllowed, nil, "approve", string(run.Run), "approve", "--digest", digest, "--key-file", "bob")
+	w.exits(cli.ExitNotAllowed, nil, "start", "ask", "-i", "amount=5", "--on-behalf-of", "bob", "--key-file", "alice") // no start_for
 }
 
 func TestAKeyThatCanNeverVoteIsMadeWithAWarning(t *testing.T) {
 	w := newDesk(t)
-	if got := w.run("keys", "new", "robot", "--kind", "machine", "--scope", "decide"); got.code != exitOK || !strings.Contains(got.err, "machines never vote") {
+	if got := w.run("keys", "new", "robot", "--kind", "machine", "--scope", "decide"); got.code != cli.ExitOK || !strings.Contains(got.err, "machines never vote") {
 		t.Errorf("%+v", got)
 	}
 	if got := w.run("keys", "new", "alice", "--scope", "decide"); strings.Contains(got.err, "never vote") {
@@ -209,8 +210,8 @@ func TestAKeyThatCanNeverVoteIsMadeWithAWarning(t *testing.T) {
 func TestAChangedFileOfKeysCountsWithoutARestart(t *testing.T) {
 	w, _ := finance(t)
 	w.people(principal{"dave", "person", "", []string{"read"}})
-	eventually(t, "dave's key", func() bool { return w.run("runs", "--key-file", "dave").code == exitOK })
-	if got := w.run("runs", "--key-file", "alice"); got.code != exitNotAllowed {
+	eventually(t, "dave's key", func() bool { return w.run("runs", "--key-file", "dave").code == cli.ExitOK })
+	if got := w.run("runs", "--key-file", "alice"); got.code != cli.ExitNotAllowed {
 		t.Errorf("the key that was taken away: %+v", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/engine/replay"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
@@ -26,7 +27,7 @@ func TestTwoServersOnOnePostgres(t *testing.T) {
 	w.env["RINGI_DATABASE"] = pg.URL("postgres")
 	first := w.server()
 	one := w.env["RINGI_SERVER"]
-	if got := w.runWith(paidDefinition, "publish", "-"); got.code != exitOK {
+	if got := w.runWith(paidDefinition, "publish", "-"); got.code != cli.ExitOK {
 		t.Fatalf("publish: %+v", got)
 	}
 	var runs []ringi.RunID
@@ -37,7 +38,7 @@ func TestTwoServersOnOnePostgres(t *testing.T) {
 	two := w.env["RINGI_SERVER"]
 	send := func(i int) {
 		t.Helper()
-		if got := w.run("send", "order.paid", "--key", fmt.Sprintf("A-%d", i), "--id", fmt.Sprint("e", i)); got.code != exitOK {
+		if got := w.run("send", "order.paid", "--key", fmt.Sprintf("A-%d", i), "--id", fmt.Sprint("e", i)); got.code != cli.ExitOK {
 			t.Fatalf("send: %+v", got)
 		}
 	}
@@ -71,7 +72,7 @@ func TestTwoServersOnOnePostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the server to say that it is not ready", readyz(http.StatusServiceUnavailable))
-	if got := w.run("replay", "--all"); got.code != exitUnreachable {
+	if got := w.run("replay", "--all"); got.code != cli.ExitUnreachable {
 		t.Errorf("replay without a database: %+v", got)
 	}
 	if err := pg.Resume(t.Context()); err != nil {
@@ -99,8 +100,8 @@ func TestThePasswordOfADatabaseIsNotShown(t *testing.T) {
 			if strings.Contains(got.out+got.err, "topsecret") {
 				t.Errorf("%v shows the password: %s%s", args, got.out, got.err)
 			}
-			if len(args) == 1 && (got.code != exitUnreachable || !strings.Contains(got.err, "127.0.0.1")) {
-				t.Errorf("a database that does not answer: %+v, want code %d and its name", got, exitUnreachable)
+			if len(args) == 1 && (got.code != cli.ExitUnreachable || !strings.Contains(got.err, "127.0.0.1")) {
+				t.Errorf("a database that does not answer: %+v, want code %d and its name", got, cli.ExitUnreachable)
 			}
 		}
 	}
@@ -123,10 +124,10 @@ func TestASmallDemoComesThroughKillsOnPostgres(t *testing.T) {
 		_ = run.Run() // the code says it all
 		return run.ProcessState.ExitCode(), data.String(), said.String()
 	}
-	if code, out, story := demonstrate(); code != exitOK {
+	if code, out, story := demonstrate(); code != cli.ExitOK {
 		t.Fatalf("exit %d\n%s\n%s", code, out, story)
 	}
-	if code, _, said := demonstrate(); code != exitUsage || !strings.Contains(said, "has runs already") {
+	if code, _, said := demonstrate(); code != cli.ExitUsage || !strings.Contains(said, "has runs already") {
 		t.Errorf("on a database with runs: exit %d, %s", code, said)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringiflow/ringi/cmd/ringi/author"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/workflow"
 )
 
@@ -34,7 +36,7 @@ func TestCheckNamesLineColumnAndRule(t *testing.T) {
 		Errors   int `json:"errors"`
 		Warnings int `json:"warnings"`
 	}
-	w.exits(exitProblems, &got, "check", "order.yaml")
+	w.exits(cli.ExitProblems, &got, "check", "order.yaml")
 	if got.Errors == 0 || got.Errors+got.Warnings != len(got.Problems) {
 		t.Errorf("counts %d errors and %d warnings in %d problems", got.Errors, got.Warnings, len(got.Problems))
 	}
@@ -49,7 +51,7 @@ func TestCheckShowsTheLineWithAMark(t *testing.T) {
 	w.write("order.yaml", wrongDefinition)
 	got := w.run("check", "order.yaml")
 	want := "   5 |     actvity: mail.text\n     |     ^\n"
-	if got.code != exitProblems || !strings.Contains(got.out, "order.yaml:5:5: error RG0001: ") || !strings.Contains(got.out, want) || !strings.Contains(got.out, "ringi explain ID") {
+	if got.code != cli.ExitProblems || !strings.Contains(got.out, "order.yaml:5:5: error RG0001: ") || !strings.Contains(got.out, want) || !strings.Contains(got.out, "ringi explain ID") {
 		t.Errorf("exits with %d and prints\n%s", got.code, got.out)
 	}
 }
@@ -57,18 +59,18 @@ func TestCheckShowsTheLineWithAMark(t *testing.T) {
 func TestCheckAcceptsWhatIsRight(t *testing.T) {
 	w := newDesk(t)
 	w.write("hello.yaml", helloDefinition)
-	if got := w.run("check", "hello.yaml"); got.code != exitOK || got.out != "hello.yaml: no problems\n" {
+	if got := w.run("check", "hello.yaml"); got.code != cli.ExitOK || got.out != "hello.yaml: no problems\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := w.runWith(helloDefinition, "check", "-"); got.code != exitOK {
+	if got := w.runWith(helloDefinition, "check", "-"); got.code != cli.ExitOK {
 		t.Errorf("from standard input: %+v", got)
 	}
 	w.write("wrong.yaml", wrongDefinition)
 	got := w.run("check", "gone.yaml", "wrong.yaml", "missing.yaml")
-	if got.code != exitNotFound || !strings.Contains(got.out, "wrong.yaml:5:5") || !strings.Contains(got.err, "gone.yaml") || !strings.Contains(got.err, "missing.yaml") {
+	if got.code != cli.ExitNotFound || !strings.Contains(got.out, "wrong.yaml:5:5") || !strings.Contains(got.err, "gone.yaml") || !strings.Contains(got.err, "missing.yaml") {
 		t.Errorf("files of which some are missing: %+v", got)
 	}
-	if got := w.run("check", "gone.yaml"); got.code != exitNotFound || got.out != "" {
+	if got := w.run("check", "gone.yaml"); got.code != cli.ExitNotFound || got.out != "" {
 		t.Errorf("a missing file: %+v", got)
 	}
 }
@@ -76,7 +78,7 @@ func TestCheckAcceptsWhatIsRight(t *testing.T) {
 func TestAFindingIsShownAndAccepted(t *testing.T) {
 	w := newDesk(t)
 	w.write("loose.yaml", "ringi: v1\nname: loose\nsteps:\n  - id: call\n    activity: shop.call\n")
-	var got checked
+	var got author.Checked
 	w.ok(&got, "check", "loose.yaml")
 	if got.Errors != 0 || got.Warnings == 0 {
 		t.Errorf("%+v", got)
@@ -86,7 +88,7 @@ func TestAFindingIsShownAndAccepted(t *testing.T) {
 func TestExplainShowsWrongAndRight(t *testing.T) {
 	w := newDesk(t)
 	got := w.run("explain", "rg0001")
-	if got.code != exitOK || !strings.Contains(got.out, "wrong:") || !strings.Contains(got.out, "right:") || !strings.Contains(got.out, "actvity") {
+	if got.code != cli.ExitOK || !strings.Contains(got.out, "wrong:") || !strings.Contains(got.out, "right:") || !strings.Contains(got.out, "actvity") {
 		t.Errorf("%+v", got)
 	}
 	var rule workflow.Rule
@@ -94,10 +96,10 @@ func TestExplainShowsWrongAndRight(t *testing.T) {
 	if rule.ID != "RG0001" || rule.Wrong == "" || rule.Right == "" {
 		t.Errorf("%+v", rule)
 	}
-	if got := w.run("explain", "RG9999"); got.code != exitNotFound {
+	if got := w.run("explain", "RG9999"); got.code != cli.ExitNotFound {
 		t.Errorf("an unknown rule: %+v", got)
 	}
-	if got := w.run("explain"); got.code != exitOK || strings.Count(got.out, "\n") < len(workflow.Rules()) {
+	if got := w.run("explain"); got.code != cli.ExitOK || strings.Count(got.out, "\n") < len(workflow.Rules()) {
 		t.Errorf("the list: %+v", got)
 	}
 }
@@ -113,8 +115,8 @@ func TestAQuotaIsAProblemBeforeAndWhilePublishing(t *testing.T) {
 	w.start("serve")
 	w.write("long.yaml", longDefinition+numbered(60, "  - { id: s%d, set: { a%d: 1 } }\n"))
 	for _, verb := range []string{"check", "publish"} {
-		var got published
-		w.exits(exitProblems, &got, verb, "long.yaml")
+		var got author.Published
+		w.exits(cli.ExitProblems, &got, verb, "long.yaml")
 		if got.Errors != 1 || got.Problems[0].ID != "RG0032" || got.Problems[0].Line != 24 || got.Problems[0].Suggestion == "" {
 			t.Errorf("%s says %+v", verb, got)
 		}
@@ -140,8 +142,8 @@ func TestPublishIsAllOrNothing(t *testing.T) {
 	w.start("serve")
 	w.write("hello.yaml", helloDefinition)
 	w.write("wrong.yaml", wrongDefinition)
-	var got published
-	w.exits(exitProblems, &got, "publish", "hello.yaml", "wrong.yaml")
+	var got author.Published
+	w.exits(cli.ExitProblems, &got, "publish", "hello.yaml", "wrong.yaml")
 	if len(got.Published) != 0 || got.Errors == 0 {
 		t.Errorf("with a wrong file: %+v", got)
 	}

@@ -14,6 +14,7 @@ import (
 
 	_ "modernc.org/sqlite" // to spoil a book
 
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/examples/demo"
 	"github.com/ringiflow/ringi/examples/order"
 )
@@ -42,8 +43,8 @@ func demoBinary(t *testing.T) string {
 func verify(t *testing.T, dir string, flags ...string) (code int, data, said string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	p := &Program{Args: append([]string{"demo", "verify", dir}, flags...), Stdout: &out, Stderr: &err}
-	code = p.Run(t.Context())
+	p := &cli.Program{Args: append([]string{"demo", "verify", dir}, flags...), Stdout: &out, Stderr: &err}
+	code = p.Run(t.Context(), rootCommand)
 	return code, out.String(), err.String()
 }
 
@@ -71,19 +72,19 @@ func TestASmallDemoComesThroughKills(t *testing.T) {
 
 	t.Run("the books balance", func(t *testing.T) { // S2
 		code, data, said := verify(t, dir)
-		if code != exitOK || !strings.Contains(data, order.BookRefused.Title()) || !strings.Contains(said, "25 of 25 orders") {
+		if code != cli.ExitOK || !strings.Contains(data, order.BookRefused.Title()) || !strings.Contains(said, "25 of 25 orders") {
 			t.Errorf("exit %d\n%s\n%s", code, data, said)
 		}
 	})
 	t.Run("one spoilt row is found", func(t *testing.T) { // S3
 		spoil(t, order.BookPath(dir, order.Payment), `UPDATE calls SET effect = 0 WHERE rowid = (SELECT min(rowid) FROM calls WHERE op = 'charge' AND effect = 1)`)
 		code, _, said := verify(t, dir)
-		if code != exitFailed || !strings.Contains(said, "24 of 25 orders") || !strings.Contains(said, "charge had an effect never, expected once") {
+		if code != cli.ExitFailed || !strings.Contains(said, "24 of 25 orders") || !strings.Contains(said, "charge had an effect never, expected once") {
 			t.Errorf("exit %d\n%s", code, said)
 		}
 		code, data, _ := verify(t, dir, "--json")
 		var report order.Report
-		if err := json.Unmarshal([]byte(data), &report); err != nil || code != exitFailed || report.AsExpected != 24 {
+		if err := json.Unmarshal([]byte(data), &report); err != nil || code != cli.ExitFailed || report.AsExpected != 24 {
 			t.Errorf("exit %d, %v\n%s", code, err, data)
 		}
 	})
@@ -91,7 +92,7 @@ func TestASmallDemoComesThroughKills(t *testing.T) {
 
 // W31: the directory of a demo has to be there, with all that is read.
 func TestVerifyOfADirectoryWithoutBooks(t *testing.T) {
-	if code, _, said := verify(t, t.TempDir()); code != exitNotFound || !strings.Contains(said, "--keep") {
+	if code, _, said := verify(t, t.TempDir()); code != cli.ExitNotFound || !strings.Contains(said, "--keep") {
 		t.Errorf("exit %d: %s", code, said)
 	}
 }
@@ -103,8 +104,8 @@ func TestADemoKeepsNothingInADirectoryThatIsNotEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	p := &Program{Args: []string{"demo", "--keep", dir}, Stderr: &said}
-	if code := p.Run(t.Context()); code != exitUsage || !strings.Contains(said.String(), "not empty") {
+	p := &cli.Program{Args: []string{"demo", "--keep", dir}, Stderr: &said}
+	if code := p.Run(t.Context(), rootCommand); code != cli.ExitUsage || !strings.Contains(said.String(), "not empty") {
 		t.Errorf("exit %d: %s", code, said.String())
 	}
 }

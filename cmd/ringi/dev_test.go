@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/cmd/ringi/client"
 )
 
 // The three commands that ringi dev suggests work as they are printed.
@@ -26,7 +28,7 @@ func TestTheSuggestionsOfDevWorkAsPrinted(t *testing.T) {
 		t.Fatalf("dev suggests %q in\n%s", commands, r.out)
 	}
 	for _, c := range commands {
-		if got := w.run(strings.Fields(c)...); got.code != exitOK || got.out == "" {
+		if got := w.run(strings.Fields(c)...); got.code != cli.ExitOK || got.out == "" {
 			t.Fatalf("ringi %s: %+v", c, got)
 		}
 	}
@@ -38,7 +40,7 @@ func TestTheSuggestionsOfDevWorkAsPrinted(t *testing.T) {
 	var v voted
 	w.ok(&v, "approve", key, "--as", "bob", "--yes")
 	eventually(t, "the end of the order", func() bool {
-		var s runState
+		var s client.RunState
 		w.ok(&s, "show", key)
 		return s.Status == ringi.Completed
 	})
@@ -66,10 +68,10 @@ func TestDevKeepsEverythingInItsDirectory(t *testing.T) {
 			t.Errorf("the key of %s: %v, %v", name, info, err)
 		}
 	}
-	w.exits(exitUsage, nil, "runs", "--as", "mallory")
-	w.exits(exitUsage, nil, "runs", "--as", "../ringi.db.key")
-	w.exits(exitUsage, nil, "runs", "--as", "alice", "--server", "https://ringi.example.com")
-	w.exits(exitNotAllowed, nil, "terminate", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1", "--reason", "r", "--as", "alice")
+	w.exits(cli.ExitUsage, nil, "runs", "--as", "mallory")
+	w.exits(cli.ExitUsage, nil, "runs", "--as", "../ringi.db.key")
+	w.exits(cli.ExitUsage, nil, "runs", "--as", "alice", "--server", "https://ringi.example.com")
+	w.exits(cli.ExitNotAllowed, nil, "terminate", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1", "--reason", "r", "--as", "alice")
 	r.end()
 	if again := w.start("dev"); again.url == "" {
 		t.Error("it does not start again in its directory")
@@ -85,7 +87,7 @@ func TestTheSuggestionsOfDevNameTheProgramAsItWasCalled(t *testing.T) {
 		p := w.program("dev", "--listen", "127.0.0.1:0", "--json")
 		p.Name, p.Stdout = name, out
 		p.Listening = func(string) { stop() }
-		p.Run(ctx)
+		p.Run(ctx, rootCommand)
 		var said struct{ Commands []string }
 		if err := json.Unmarshal([]byte(out.String()), &said); err != nil || len(said.Commands) != 3 {
 			t.Fatalf("%q: %s: %v", name, out, err)
@@ -102,17 +104,17 @@ func TestReplayFindsTheDatabaseOfDev(t *testing.T) {
 	w := newDesk(t)
 	w.start("dev").end()
 	w.ok(nil, "replay", "--all")
-	w.exits(exitNotFound, nil, "replay", "--all", "--database", "sqlite:./ringi.db")
+	w.exits(cli.ExitNotFound, nil, "replay", "--all", "--database", "sqlite:./ringi.db")
 }
 
 func TestDevIsForThisMachineOnly(t *testing.T) {
 	w := newDesk(t)
 	for _, listen := range []string{"0.0.0.0:0", ":0", "nowhere"} {
-		if got := w.run("dev", "--listen", listen); got.code != exitUsage {
+		if got := w.run("dev", "--listen", listen); got.code != cli.ExitUsage {
 			t.Errorf("dev --listen %s: %+v", listen, got)
 		}
 	}
-	if got := w.run("dev", "--database", "sqlite:x"); got.code != exitUsage {
+	if got := w.run("dev", "--database", "sqlite:x"); got.code != cli.ExitUsage {
 		t.Errorf("dev --database: %+v", got)
 	}
 }

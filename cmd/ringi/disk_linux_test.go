@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 )
 
 // A disk on which nothing more can be written: 503 and not ready, nothing
@@ -41,7 +42,7 @@ func TestADiskThatTakesNothingMoreIsUnavailableUntilItDoes(t *testing.T) {
 	}
 	defer limit(unlimited)
 	limit(syscall.Rlimit{Cur: uint64(wal.Size()) + 100, Max: unlimited.Max})
-	w.exits(exitUnreachable, nil, append([]string{"start"}, large...)...)
+	w.exits(cli.ExitUnreachable, nil, append([]string{"start"}, large...)...)
 	eventually(t, "a readiness of 503", func() bool { return statusOf(t, r.url+"/readyz") == http.StatusServiceUnavailable })
 	if s := w.show(before.Run); s.Status != ringi.Waiting {
 		t.Errorf("what was answered before is %+v", s)

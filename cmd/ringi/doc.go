@@ -1,29 +1,21 @@
 // Command ringi is the whole of ringi in one binary: the server, the commands
 // that people and scripts use against it, and a demonstration.
 //
-// # The program is a value
+// root.go is the tree of commands. They are in a package for each kind of work,
+// one noun a file:
 //
-// Program holds everything that comes from outside: arguments, environment,
-// standard streams, working directory, clock and signals. main fills it from
-// the process; a test fills it from a temporary directory and a buffer, and
-// starts the same program.
+//   - cli: what all have in common: the program as a value, settings, output,
+//     exit codes, and the rules that every command keeps
+//   - author: for people who write definitions: check, explain, publish
+//   - client: runs and the decisions of people, through a server
+//   - server: serve, which is where a server is wired together, and keys
+//   - delivery: relay and outbox
+//   - trial: dev and demo
+//   - prove: replay, sim and bench
 //
-// # One noun, one file
+// cli knows none of the others, and none of them knows main. A new command is a
+// method of its package's program, named in the package's commands.go.
 //
-// run.go, start.go, history.go, approval.go, incident.go, event.go, operator.go,
-// definition.go, replay.go, outbox.go and key.go hold the commands of a noun.
-// serve.go and dev.go start a server; what both are made of is in node.go, and
-// only there engine, store, API, keys, relays and metrics are wired together.
-// relay.go is the relay as a process of its own, bench.go measures. What ringi
-// demo does is in examples/demo. client.go finds the server, the key and the run
-// that the user means, ring.go makes the keys that a server needs for itself,
-// setting.go decides where a setting comes from, config.go finds its file,
-// default.go lists what is fixed, exit.go says what the exit codes mean.
-//
-// # Rules for every command
-//
-// Data goes to standard output, everything else to standard error. --json
-// prints exactly one object; a stream (--watch) prints one per line. A table
-// is for people and may change; the JSON may not. A command that ends or undoes
-// what others count on needs --reason. The commands know only ringi.Service.
+// The tests here call the program as its users do; what a package keeps to
+// itself is tested beside it.
 package main

@@ -7,18 +7,20 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 )
 
 func main() {
 	signals := make(chan os.Signal, 2) // the first drains, the second exits at once
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	p := &Program{
+	p := &cli.Program{
 		Name: calledAs(), Args: os.Args[1:], Env: os.Getenv,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Terminal: Terminal{In: isTerminal(os.Stdin), Out: isTerminal(os.Stdout), Err: isTerminal(os.Stderr)},
+		Terminal: cli.Terminal{In: isTerminal(os.Stdin), Out: isTerminal(os.Stdout), Err: isTerminal(os.Stderr)},
 		Now:      time.Now, Signals: signals,
 	}
-	os.Exit(p.Run(context.Background()))
+	os.Exit(p.Run(context.Background(), rootCommand))
 }
 
 // calledAs is what a person types to call this program again: its plain name

@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/cmd/ringi/client"
 )
 
 // W24: cancel, pause, resume and terminate, each with who and why.
 func TestOperatorsSteerARun(t *testing.T) {
 	w := served(t, paidDefinition)
 	run := string(w.begin("paid", "-i", "order=A").Run)
-	var s steered
+	var s client.Steered
 	for _, c := range []struct {
 		args    string
 		status  ringi.Status
@@ -29,15 +31,15 @@ func TestOperatorsSteerARun(t *testing.T) {
 			t.Errorf("ringi %s answers %+v", c.args, s)
 		}
 	}
-	w.exits(exitConflict, nil, "pause", run)
-	w.exits(exitNotFound, nil, "pause", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1")
+	w.exits(cli.ExitConflict, nil, "pause", run)
+	w.exits(cli.ExitNotFound, nil, "pause", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1")
 }
 
 // S-11: to end without undo is a word of its own.
 func TestTerminateUndoesNothing(t *testing.T) {
 	w := served(t, paidDefinition)
 	run := string(w.begin("paid", "-i", "order=A").Run)
-	var s steered
+	var s client.Steered
 	w.ok(&s, "terminate", run, "--reason", "the shop is closed")
 	if s.Status != ringi.Terminated {
 		t.Errorf("%+v", s)
@@ -66,8 +68,8 @@ func TestAnIncidentIsListedAndResolved(t *testing.T) {
 		t.Errorf("the table is %s", table)
 	}
 	id := string(run.Run)
-	w.exits(exitNotFound, nil, "resolve", id, "999", "--how", "retry", "--reason", "r")
-	var s steered
+	w.exits(cli.ExitNotFound, nil, "resolve", id, "999", "--how", "retry", "--reason", "r")
+	var s client.Steered
 	w.ok(&s, "resolve", id, "--how", "undo_rest", "--reason", "nothing to share")
 	if !s.Status.Final() {
 		t.Errorf("the answer is %+v", s)
@@ -76,5 +78,5 @@ func TestAnIncidentIsListedAndResolved(t *testing.T) {
 	if len(list.Incidents) != 0 {
 		t.Errorf("it is still listed: %+v", list)
 	}
-	w.exits(exitNotFound, nil, "resolve", id, "--how", "undo_rest", "--reason", "again")
+	w.exits(cli.ExitNotFound, nil, "resolve", id, "--how", "undo_rest", "--reason", "again")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/relay"
 )
@@ -46,7 +47,7 @@ func TestTheOutboxIsCountedAndListed(t *testing.T) { // O-22, O-26
 	if d := status.Destinations; len(d) != 2 || d[0].Pending != 2 || d[0].OldestAt.IsZero() || d[1].Destination != "audit" || d[1].Dead != 1 {
 		t.Errorf("the status is %+v", d)
 	}
-	if got := w.run("outbox", "status"); got.code != exitOK || !strings.Contains(got.out, "DESTINATION") || strings.Count(got.out, "\n") != 3 {
+	if got := w.run("outbox", "status"); got.code != cli.ExitOK || !strings.Contains(got.out, "DESTINATION") || strings.Count(got.out, "\n") != 3 {
 		t.Errorf("the table is %+v", got)
 	}
 	list, next := w.listed("--limit", "2")
@@ -66,7 +67,7 @@ func TestTheOutboxIsCountedAndListed(t *testing.T) { // O-22, O-26
 	if some, _ := w.listed("--aggregate", "Order/A", "--type", "order.placed", "--tenant", "0", "--payload"); len(some) != 2 || !strings.HasPrefix(string(some[0].Payload), `{"n":`) {
 		t.Errorf("of one order: %+v", some)
 	}
-	if got := w.run("outbox", "list", "--state", "dead"); got.code != exitOK || strings.Count(got.out, "\n") != 2 || !strings.Contains(got.out, "the broker") {
+	if got := w.run("outbox", "list", "--state", "dead"); got.code != cli.ExitOK || strings.Count(got.out, "\n") != 2 || !strings.Contains(got.out, "the broker") {
 		t.Errorf("the table is %+v", got)
 	}
 }
@@ -86,7 +87,7 @@ func TestDeadMessagesAreTriedAgainOrDeleted(t *testing.T) { // O-26
 	if got != (changed{"retry", 1, ""}) {
 		t.Errorf("retried %+v", got)
 	}
-	w.exits(exitNotFound, nil, "outbox", "retry", list[0].ID) // it waits already
+	w.exits(cli.ExitNotFound, nil, "outbox", "retry", list[0].ID) // it waits already
 	w.ok(&got, "outbox", "purge", "--aggregate", "Order/B", "--reason", "of a test order")
 	if got != (changed{"purge", 1, "of a test order"}) {
 		t.Errorf("purged %+v", got)
@@ -99,7 +100,7 @@ func TestDeadMessagesAreTriedAgainOrDeleted(t *testing.T) { // O-26
 	if len(list) != 2 || list[0].State != "pending" || list[0].Attempts != 0 {
 		t.Errorf("left: %+v", list)
 	}
-	w.exits(exitUsage, nil, "outbox", "purge", "--all")
+	w.exits(cli.ExitUsage, nil, "outbox", "purge", "--all")
 }
 
 func TestDeliveredMessagesAreSentOnceMoreWithAWarning(t *testing.T) { // O-13, O-37
@@ -113,10 +114,10 @@ func TestDeliveredMessagesAreSentOnceMoreWithAWarning(t *testing.T) { // O-13, O
 			t.Fatal(err)
 		}
 	}
-	w.exits(exitUsage, nil, "outbox", "resend", "--all")
-	w.exits(exitConflict, nil, "outbox", "resend", "--all", "--reason", "lost them")
+	w.exits(cli.ExitUsage, nil, "outbox", "resend", "--all")
+	w.exits(cli.ExitConflict, nil, "outbox", "resend", "--all", "--reason", "lost them")
 	got := w.run("outbox", "resend", "--aggregate", "Order/A", "--reason", "lost it")
-	if got.code != exitOK || !strings.Contains(got.err, "duplicate window") || !strings.Contains(got.err, "1h0m") {
+	if got.code != cli.ExitOK || !strings.Contains(got.err, "duplicate window") || !strings.Contains(got.err, "1h0m") {
 		t.Errorf("a late one: %+v", got)
 	}
 	var done changed
@@ -132,7 +133,7 @@ func TestDeliveredMessagesAreSentOnceMoreWithAWarning(t *testing.T) { // O-13, O
 func TestTheSchemaOfAnOutboxIsPrinted(t *testing.T) {
 	w := newDesk(t)
 	for dialect, want := range map[outbox.Dialect]string{outbox.DialectSQLite: outbox.SQLiteSchema, outbox.DialectPostgres: outbox.PostgresSchema} {
-		if got := w.run("outbox", "schema", "--dialect", string(dialect)); got.code != exitOK || strings.TrimSpace(got.out) != strings.TrimSpace(want) {
+		if got := w.run("outbox", "schema", "--dialect", string(dialect)); got.code != cli.ExitOK || strings.TrimSpace(got.out) != strings.TrimSpace(want) {
 			t.Errorf("%s: %+v", dialect, got)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/cmd/ringi/trial"
 )
 
 // process is the program as a process of its own: the test binary again.
@@ -68,7 +70,7 @@ func TestASignalDrainsAServerAndExitsWith0(t *testing.T) {
 		if err := p.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
-		if code := p.exit(); code != exitOK || !strings.Contains(p.err.String(), "draining") {
+		if code := p.exit(); code != cli.ExitOK || !strings.Contains(p.err.String(), "draining") {
 			t.Errorf("after %v it exits with %d: %s", signal, code, p.err)
 		}
 	}
@@ -78,7 +80,7 @@ func TestASignalDrainsAServerAndExitsWith0(t *testing.T) {
 func TestRunsSurviveKill9(t *testing.T) {
 	w := newDesk(t)
 	p := w.server()
-	if got := w.runWith(paidDefinition, "publish", "-"); got.code != exitOK {
+	if got := w.runWith(paidDefinition, "publish", "-"); got.code != cli.ExitOK {
 		t.Fatalf("publish: %+v", got)
 	}
 	var runs []ringi.RunID
@@ -89,7 +91,7 @@ func TestRunsSurviveKill9(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.exit()
-	if got := w.run("runs"); got.code != exitUnreachable {
+	if got := w.run("runs"); got.code != cli.ExitUnreachable {
 		t.Errorf("without a server: %+v", got)
 	}
 	w.server()
@@ -106,7 +108,7 @@ func TestRunsSurviveKill9(t *testing.T) {
 func TestTheNullDeviceIsNobody(t *testing.T) {
 	w := newDesk(t)
 	p := w.process("approve", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1", "approve") // exec gives it the null device
-	if code := p.exit(); code != exitUsage || !strings.Contains(p.err.String(), "nobody is here") {
+	if code := p.exit(); code != cli.ExitUsage || !strings.Contains(p.err.String(), "nobody is here") {
 		t.Errorf("exits with %d: %s", code, p.err)
 	}
 }
@@ -115,11 +117,11 @@ func TestDevSuggestsTheProgramThatWasCalled(t *testing.T) {
 	w := newDesk(t)
 	w.env["PATH"] = w.dir // no ringi is found there
 	p := w.process("dev", "--listen", "127.0.0.1:0")
-	eventually(t, "the suggestions", func() bool { return strings.Contains(p.out.String(), "  "+shellWord(p.Args[0])+" start ") })
+	eventually(t, "the suggestions", func() bool { return strings.Contains(p.out.String(), "  "+trial.ShellWord(p.Args[0])+" start ") })
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(); code != exitOK {
+	if code := p.exit(); code != cli.ExitOK {
 		t.Errorf("exits with %d: %s", code, p.err)
 	}
 }
@@ -132,7 +134,7 @@ func TestASecondSignalExitsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	key, err := readKey(filepath.Join(w.dir, "ringi.db.key"))
+	key, err := cli.ReadKey(filepath.Join(w.dir, "ringi.db.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,7 @@ func TestASecondSignalExitsAtOnce(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(); code != exitInterrupted {
+	if code := p.exit(); code != cli.ExitInterrupted {
 		t.Errorf("exits with %d: %s", code, p.err)
 	}
 }
@@ -158,7 +160,7 @@ func TestASignalEndsAWatchWith130(t *testing.T) {
 	if err := p.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(); code != exitInterrupted {
+	if code := p.exit(); code != cli.ExitInterrupted {
 		t.Errorf("exits with %d: %s", code, p.err)
 	}
 }
@@ -179,7 +181,7 @@ func TestALockedDatabaseIsUnavailableUntilItIsFree(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "begin immediate"); err != nil {
 		t.Fatal(err)
 	}
-	w.exits(exitUnreachable, nil, "start", "paid", "-i", "order=A", "--key", "A")
+	w.exits(cli.ExitUnreachable, nil, "start", "paid", "-i", "order=A", "--key", "A")
 	eventually(t, "a readiness of 503", func() bool { return statusOf(t, r.url+"/readyz") == http.StatusServiceUnavailable })
 	if code := statusOf(t, r.url+"/healthz"); code != http.StatusOK {
 		t.Errorf("the process itself is %d", code)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 )
 
 // asProgram makes the test binary behave as ringi, for tests of real processes.
@@ -50,8 +52,8 @@ func (w *desk) write(name, text string) {
 }
 
 // program is a call that is not under way yet.
-func (w *desk) program(args ...string) *Program {
-	return &Program{Args: args, Dir: w.dir, Env: func(name string) string { return w.env[name] }}
+func (w *desk) program(args ...string) *cli.Program {
+	return &cli.Program{Args: args, Dir: w.dir, Env: func(name string) string { return w.env[name] }}
 }
 
 // run calls the program and waits for its end.
@@ -66,14 +68,14 @@ func (w *desk) runWith(stdin string, args ...string) output {
 	var out, err bytes.Buffer
 	p := w.program(args...)
 	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(stdin), &out, &err
-	code := p.Run(w.t.Context())
+	code := p.Run(w.t.Context(), rootCommand)
 	return output{code, out.String(), err.String()}
 }
 
 // ok calls the program, which must exit with 0, and decodes the JSON it printed.
 func (w *desk) ok(into any, args ...string) {
 	w.t.Helper()
-	w.exits(exitOK, into, args...)
+	w.exits(cli.ExitOK, into, args...)
 }
 
 // exits calls the program, which must exit with code, and decodes the one
@@ -141,7 +143,7 @@ func (w *desk) startAt(listen string, args ...string) *running {
 	p := w.program(append(args, "--listen", listen)...)
 	p.Stdout, p.Stderr = r.out, r.err
 	p.Listening = func(url string) { listening <- url }
-	go func() { r.done <- p.Run(ctx) }()
+	go func() { r.done <- p.Run(ctx, rootCommand) }()
 	select {
 	case r.url = <-listening:
 	case code := <-r.done:
@@ -233,7 +235,7 @@ func TestCallsThatCannotWorkExitWith2(t *testing.T) {
 		{"check"},
 		{"publish"},
 	} {
-		if got := w.run(args...); got.code != exitUsage || got.out != "" || got.err == "" {
+		if got := w.run(args...); got.code != cli.ExitUsage || got.out != "" || got.err == "" {
 			t.Errorf("ringi %s exits with %d and says %q on stderr, %q on stdout", strings.Join(args, " "), got.code, got.err, got.out)
 		}
 	}
@@ -267,7 +269,7 @@ func TestAServerThatCannotBeReachedIsExit10(t *testing.T) {
 	w := newDesk(t)
 	w.env["RINGI_SERVER"] = "http://127.0.0.1:1"
 	for _, args := range []string{"runs", "approvals", "incidents", "send paid", "show 01a22ccb-9bd7-76c4-83b7-b3a944c13ad1", "start hello"} {
-		if got := w.run(strings.Fields(args)...); got.code != exitUnreachable || got.out != "" {
+		if got := w.run(strings.Fields(args)...); got.code != cli.ExitUnreachable || got.out != "" {
 			t.Errorf("ringi %s exits with %d: %s", args, got.code, got.err)
 		}
 	}
@@ -279,7 +281,7 @@ func TestAServerThatCannotBeReachedIsExit10(t *testing.T) {
 		Retryable bool   `json:"retryable"`
 		Exit      int    `json:"exit"`
 	}
-	if err := json.Unmarshal([]byte(got.err), &said); err != nil || said.Code != "unavailable" || said.Exit != exitUnreachable || !said.Retryable {
+	if err := json.Unmarshal([]byte(got.err), &said); err != nil || said.Code != "unavailable" || said.Exit != cli.ExitUnreachable || !said.Retryable {
 		t.Errorf("with --json stderr is %q, %v", got.err, err)
 	}
 }
@@ -295,11 +297,11 @@ func TestHelpVersionAndCompletionAreData(t *testing.T) {
 		"version":         "ringi ",
 		"keys":            "ringi keys",
 	} {
-		if got := w.run(strings.Fields(args)...); got.code != exitOK || !strings.Contains(got.out, want) || got.err != "" {
+		if got := w.run(strings.Fields(args)...); got.code != cli.ExitOK || !strings.Contains(got.out, want) || got.err != "" {
 			t.Errorf("ringi %s exits with %d, prints %q and says %q", args, got.code, got.out, got.err)
 		}
 	}
-	var v build
+	var v cli.Build
 	w.ok(&v, "version")
 	if v.Version == "" || v.Go == "" {
 		t.Errorf("version is %+v", v)
@@ -325,8 +327,8 @@ func TestASignalEndsACommandWith130(t *testing.T) {
 	defer close(block)
 	p.Stdin, p.Signals = blocked{block}, signals
 	signals <- os.Interrupt
-	if code := p.Run(t.Context()); code != exitInterrupted {
-		t.Errorf("exits with %d, want %d", code, exitInterrupted)
+	if code := p.Run(t.Context(), rootCommand); code != cli.ExitInterrupted {
+		t.Errorf("exits with %d, want %d", code, cli.ExitInterrupted)
 	}
 }
 
@@ -336,41 +338,4 @@ type blocked struct{ until <-chan struct{} }
 func (b blocked) Read([]byte) (int, error) {
 	<-b.until
 	return 0, os.ErrClosed
-}
-
-func TestColoursAreForTerminalsWithoutNO_COLOR(t *testing.T) {
-	for _, c := range []struct {
-		terminal bool
-		env      map[string]string
-		want     bool
-	}{
-		{true, nil, true},
-		{false, nil, false},
-		{true, map[string]string{"NO_COLOR": "1"}, false},
-		{true, map[string]string{"TERM": "dumb"}, false},
-	} {
-		p := &Program{Terminal: Terminal{Out: c.terminal}, Env: func(name string) string { return c.env[name] }}
-		var out bytes.Buffer
-		tab := table{}
-		tab.row("run", "completed")
-		if err := tab.write(&out, p.colours()); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(out.String(), "\x1b["); got != c.want {
-			t.Errorf("terminal %v, env %v: coloured %v", c.terminal, c.env, got)
-		}
-	}
-}
-
-// What people call things cannot move the cursor or recolour a terminal.
-func TestTablesHoldNoControlCharacters(t *testing.T) {
-	var out bytes.Buffer
-	tab := table{}
-	tab.row("a\x1b[31mb\nc\u202ed")
-	if err := tab.write(&out, false); err != nil {
-		t.Fatal(err)
-	}
-	if want := "a [31mb c d\n"; out.String() != want {
-		t.Errorf("prints %q, want %q", out.String(), want)
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/outbox"
 )
 
@@ -31,7 +32,7 @@ func (w *desk) shop() *sql.DB {
 	}
 	w.t.Cleanup(func() { _ = db.Close() })
 	schema := w.run("outbox", "schema", "--dialect", "sqlite")
-	if schema.code != exitOK {
+	if schema.code != cli.ExitOK {
 		w.t.Fatalf("schema: %+v", schema)
 	}
 	if _, err := db.Exec(schema.out); err != nil {
@@ -59,7 +60,7 @@ func (w *desk) aside(args ...string) *running {
 	r := &running{t: w.t, stop: stop, out: &safeBuffer{}, err: &safeBuffer{}, done: make(chan int, 1)}
 	p := w.program(args...)
 	p.Stdout, p.Stderr = r.out, r.err
-	go func() { r.done <- p.Run(ctx) }()
+	go func() { r.done <- p.Run(ctx, rootCommand) }()
 	w.t.Cleanup(func() { r.end() })
 	return r
 }
@@ -136,7 +137,7 @@ func TestARelayDeliversWhatAServiceWrote(t *testing.T) {
 		!strings.Contains(text, `ringi_outbox_messages{destination="nowhere",state="pending",tenant="0"} 1`) {
 		t.Errorf("the metrics are %s", text)
 	}
-	if code := r.end(); code != exitOK || !strings.Contains(r.err.String(), "draining") {
+	if code := r.end(); code != cli.ExitOK || !strings.Contains(r.err.String(), "draining") {
 		t.Errorf("it exits with %d: %s", code, r.err)
 	}
 	if n := len(stored(t, db, "state = 2")); n != 2 {
@@ -189,7 +190,7 @@ func TestNothingIsLostWhenARelayIsKilled(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.exit(); code != exitOK {
+	if code := p.exit(); code != cli.ExitOK {
 		t.Errorf("after SIGTERM it exits with %d: %s", code, p.err)
 	}
 	ids := stored(t, db, "state = 2")
@@ -231,7 +232,7 @@ func TestAServerSendsMessagesWhereItsRoutesSay(t *testing.T) { // O8
 	if e := w.events("audit")[0]; e.Type != "thing.done" || w.events("usual")[0].Type != "other.done" {
 		t.Errorf("audit got %+v", e)
 	}
-	if code := r.end(); code != exitOK {
+	if code := r.end(); code != cli.ExitOK {
 		t.Errorf("it exits with %d", code)
 	}
 }
@@ -266,7 +267,7 @@ func TestARelayStartsRunsAndSendsThemEvents(t *testing.T) {
 		got := w.run("runs", "--json", "--key-file", key)
 		return json.Unmarshal([]byte(got.out), &runs) == nil && len(runs.Runs) == 1 && runs.Runs[0].Status == "completed" && runs.Runs[0].Key != ""
 	})
-	if code := r.end(); code != exitOK {
+	if code := r.end(); code != cli.ExitOK {
 		t.Errorf("it exits with %d: %s", code, r.err)
 	}
 }
@@ -289,9 +290,9 @@ func TestADatabaseWithoutAnOutboxIsToldFromOneThatIsAway(t *testing.T) {
 	w := newDesk(t)
 	w.write("empty.db", "")
 	for database, want := range map[string]int{
-		"sqlite:missing.db": exitNotFound,
-		"sqlite:empty.db":   exitNotFound,
-		"postgres://u:secret@127.0.0.1:1/shop?connect_timeout=1": exitUnreachable,
+		"sqlite:missing.db": cli.ExitNotFound,
+		"sqlite:empty.db":   cli.ExitNotFound,
+		"postgres://u:secret@127.0.0.1:1/shop?connect_timeout=1": cli.ExitUnreachable,
 	} {
 		for _, args := range [][]string{{"outbox", "status"}, {"relay", "--outbox", "file:events"}} {
 			got := w.run(append(args, "--database", database)...)
@@ -332,7 +333,7 @@ func TestRelayAndOutboxRefuseWhatCannotWork(t *testing.T) {
 		"bench outbox --sink stdout",
 		"bench outbox --sink file:a --messages 0",
 	} {
-		if got := w.run(strings.Fields(args)...); got.code != exitUsage && got.code != exitFailed || got.out != "" || got.err == "" {
+		if got := w.run(strings.Fields(args)...); got.code != cli.ExitUsage && got.code != cli.ExitFailed || got.out != "" || got.err == "" {
 			t.Errorf("ringi %s exits with %d and says %q on stderr, %q on stdout", args, got.code, got.err, got.out)
 		}
 	}

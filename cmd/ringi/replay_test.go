@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/cmd/ringi/client"
 	"github.com/ringiflow/ringi/engine/replay"
 )
 
@@ -55,7 +57,7 @@ func alter(t *testing.T, w *desk, statement string) {
 func TestReplayFindsWhatWasChangedByHand(t *testing.T) {
 	w := newDesk(t)
 	r := w.start("serve")
-	if got := w.runWith(everythingDefinition, "publish", "-"); got.code != exitOK {
+	if got := w.runWith(everythingDefinition, "publish", "-"); got.code != cli.ExitOK {
 		t.Fatalf("publish: %+v", got)
 	}
 	run := w.begin("everything", "--key", "K")
@@ -64,8 +66,8 @@ func TestReplayFindsWhatWasChangedByHand(t *testing.T) {
 	if got.Runs != 1 || got.Events == 0 || got.Mismatches == nil || len(got.Mismatches) != 0 {
 		t.Fatalf("untouched: %+v", got)
 	}
-	w.ok(&got, "replay", string(run.Run)[idLength-8:])
-	w.exits(exitNotFound, nil, "replay", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1")
+	w.ok(&got, "replay", string(run.Run)[client.IDLength-8:])
+	w.exits(cli.ExitNotFound, nil, "replay", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1")
 	r.end()
 	for _, c := range []struct{ what, statement string }{
 		{"list", "update run set title = 'another'"},
@@ -91,7 +93,7 @@ func TestReplayFindsWhatWasChangedByHand(t *testing.T) {
 	} {
 		before := named(got.Mismatches, c.what, run.Run)
 		alter(t, w, c.statement)
-		w.exits(exitFailed, &got, "replay", "--all")
+		w.exits(cli.ExitFailed, &got, "replay", "--all")
 		if after := named(got.Mismatches, c.what, run.Run); after == "" || after == before {
 			t.Errorf("after %q replay says nothing new of %s: %s", c.statement, c.what, after)
 		}
@@ -104,12 +106,12 @@ func TestReplayFindsWhatWasChangedByHand(t *testing.T) {
 		{"definition", "update definition set source = cast(replace(cast(source as text), 'shop.call', 'shop.fall') as blob)"},
 	} {
 		alter(t, w, c.statement)
-		w.exits(exitFailed, &got, "replay", "--all")
+		w.exits(cli.ExitFailed, &got, "replay", "--all")
 		if !slices.ContainsFunc(got.Mismatches, func(m replay.Mismatch) bool { return m.What == c.what && m.Run != run.Run && m.Detail != "" }) {
 			t.Errorf("after %q replay does not name %s: %+v", c.statement, c.what, got.Mismatches)
 		}
 	}
-	if said := w.run("replay", "--all"); said.code != exitFailed || !strings.Contains(said.out, "chain") || !strings.Contains(said.err, "does not follow") {
+	if said := w.run("replay", "--all"); said.code != cli.ExitFailed || !strings.Contains(said.out, "chain") || !strings.Contains(said.err, "does not follow") {
 		t.Errorf("%+v", said)
 	}
 }
@@ -126,7 +128,7 @@ func named(list []replay.Mismatch, what string, run ringi.RunID) (said string) {
 
 func TestReplayNeedsADatabaseThatIsThere(t *testing.T) {
 	w := newDesk(t)
-	if got := w.run("replay", "--all"); got.code != exitNotFound || !strings.Contains(got.err, "ringi.db") {
+	if got := w.run("replay", "--all"); got.code != cli.ExitNotFound || !strings.Contains(got.err, "ringi.db") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/cmd/ringi/client"
 )
 
 // Definitions that need no worker.
@@ -57,7 +58,7 @@ func served(t *testing.T, definitions ...string) *desk {
 	w := newDesk(t)
 	w.start("serve")
 	for _, d := range definitions {
-		if got := w.runWith(d, "publish", "-"); got.code != exitOK {
+		if got := w.runWith(d, "publish", "-"); got.code != cli.ExitOK {
 			t.Fatalf("publish: %+v", got)
 		}
 	}
@@ -65,17 +66,17 @@ func served(t *testing.T, definitions ...string) *desk {
 }
 
 // begin starts a run and returns it.
-func (w *desk) begin(args ...string) startedRun {
+func (w *desk) begin(args ...string) client.StartedRun {
 	w.t.Helper()
-	var run startedRun
+	var run client.StartedRun
 	w.ok(&run, append([]string{"start"}, args...)...)
 	return run
 }
 
 // show reads a run.
-func (w *desk) show(run ringi.RunID) runState {
+func (w *desk) show(run ringi.RunID) client.RunState {
 	w.t.Helper()
-	var s runState
+	var s client.RunState
 	w.ok(&s, "show", string(run))
 	return s
 }
@@ -83,12 +84,12 @@ func (w *desk) show(run ringi.RunID) runState {
 func TestStartAndShowPrintTheirShapes(t *testing.T) {
 	w := served(t, helloDefinition)
 	run := w.begin("hello", "-i", "who=you")
-	if len(run.Run) != idLength || !run.Created || run.Version != 1 || run.Status != ringi.Completed {
+	if len(run.Run) != client.IDLength || !run.Created || run.Version != 1 || run.Status != ringi.Completed {
 		t.Errorf("start is %+v", run)
 	}
 	s := w.show(run.Run)
 	if s.Run != run.Run || s.Status != ringi.Completed || s.WaitingFor != "" || len(s.EffectsLeft) != 0 ||
-		!slices.Equal(s.Steps, []stepState{{"greet", "succeeded", 0}}) {
+		!slices.Equal(s.Steps, []client.StepState{{ID: "greet", Outcome: "succeeded"}}) {
 		t.Errorf("show is %+v", s)
 	}
 	raw := w.run("show", string(run.Run), "--json").out
@@ -110,16 +111,16 @@ func TestAKeyHasOneRun(t *testing.T) {
 	if again.Created || again.Run != first.Run {
 		t.Errorf("a repeat is %+v after %+v", again, first)
 	}
-	w.exits(exitConflict, nil, "start", "hello", "-i", "who=me", "--key", "K-1")
-	w.exits(exitFailed, nil, "start", "hello", "-i", "who=1")
-	w.exits(exitNotFound, nil, "start", "nobody")
-	w.exits(exitNotFound, nil, "start", "hello", "-i", "who=me", "--version", "7")
+	w.exits(cli.ExitConflict, nil, "start", "hello", "-i", "who=me", "--key", "K-1")
+	w.exits(cli.ExitFailed, nil, "start", "hello", "-i", "who=1")
+	w.exits(cli.ExitNotFound, nil, "start", "nobody")
+	w.exits(cli.ExitNotFound, nil, "start", "hello", "-i", "who=me", "--version", "7")
 }
 
 func TestAnAwaitedRunThatFailedExitsWith5(t *testing.T) {
 	w := served(t, helloDefinition, failDefinition)
-	var run startedRun
-	w.exits(exitNotCompleted, &run, "start", "broken", "--wait")
+	var run client.StartedRun
+	w.exits(cli.ExitNotCompleted, &run, "start", "broken", "--wait")
 	if run.Status != ringi.Failed {
 		t.Errorf("the awaited run is %+v", run)
 	}
@@ -134,8 +135,8 @@ func TestAnAwaitedRunThatFailedExitsWith5(t *testing.T) {
 
 func TestAWaitThatTakesTooLongExitsWith8(t *testing.T) {
 	w := served(t, paidDefinition)
-	var run startedRun
-	w.exits(exitWaited, &run, "start", "paid", "-i", "order=A", "--wait", "--timeout", "50ms")
+	var run client.StartedRun
+	w.exits(cli.ExitWaited, &run, "start", "paid", "-i", "order=A", "--wait", "--timeout", "50ms")
 	if run.Status != ringi.Waiting {
 		t.Errorf("the awaited run is %+v", run)
 	}
@@ -181,7 +182,7 @@ func TestWatchPrintsOneObjectPerLine(t *testing.T) {
 	})
 	w.ok(nil, "send", "order.paid", "--key", "A")
 	got := <-watched
-	if got.code != exitOK {
+	if got.code != cli.ExitOK {
 		t.Fatalf("%+v", got)
 	}
 	lines := strings.Split(strings.TrimSpace(got.out), "\n")
@@ -213,7 +214,7 @@ func TestHistoryIsOneObjectAndItsWatchOneLinePerEvent(t *testing.T) {
 		t.Errorf("history is %+v", h)
 	}
 	got := w.run("history", string(run.Run), "--watch", "--json")
-	if lines := strings.Count(got.out, "\n"); got.code != exitOK || lines != len(h.Events) {
+	if lines := strings.Count(got.out, "\n"); got.code != cli.ExitOK || lines != len(h.Events) {
 		t.Errorf("the watch has %d lines for %d events: %+v", lines, len(h.Events), got)
 	}
 	w.ok(&h, "history", string(run.Run), "--after", "1")
@@ -252,7 +253,7 @@ func TestARunIsNamedByAUniquePartOfItsIDOrByItsKey(t *testing.T) {
 	a, b := w.begin("hello", "-i", "who=a", "--key", "K-a"), w.begin("hello", "-i", "who=b")
 	id := string(a.Run)
 	for _, name := range []string{id, strings.ToUpper(id), id[len(id)-10:], "K-a"} {
-		var s runState
+		var s client.RunState
 		w.ok(&s, "show", name)
 		if s.Run != a.Run {
 			t.Errorf("%s shows %s", name, s.Run)
@@ -262,11 +263,11 @@ func TestARunIsNamedByAUniquePartOfItsIDOrByItsKey(t *testing.T) {
 	for a.Run[common] == b.Run[common] {
 		common++
 	}
-	if got := w.run("show", id[:common]); got.code != exitNotFound || !strings.Contains(got.err, "more than one") {
+	if got := w.run("show", id[:common]); got.code != cli.ExitNotFound || !strings.Contains(got.err, "more than one") {
 		t.Errorf("an ambiguous id: %+v", got)
 	}
 	for _, name := range []string{"ffffffff", "K-b", "01a22ccb-9bd7-76c4-83b7-b3a944c13ad1", "x"} {
-		if got := w.run("show", name); got.code != exitNotFound {
+		if got := w.run("show", name); got.code != cli.ExitNotFound {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -276,11 +277,11 @@ func TestARunIsNamedByAUniquePartOfItsIDOrByItsKey(t *testing.T) {
 func TestAWaitOutlivesARestartOfTheServer(t *testing.T) {
 	w := newDesk(t)
 	first := w.start("serve")
-	if got := w.runWith(paidDefinition, "publish", "-"); got.code != exitOK {
+	if got := w.runWith(paidDefinition, "publish", "-"); got.code != cli.ExitOK {
 		t.Fatalf("publish: %+v", got)
 	}
 	run := w.begin("paid", "-i", "order=A")
-	if code := first.end(); code != exitOK {
+	if code := first.end(); code != cli.ExitOK {
 		t.Fatalf("the drained server exits with %d", code)
 	}
 	w.start("serve")
@@ -310,7 +311,7 @@ func TestAPausedOrWaitingRunSaysWhyAndForWhat(t *testing.T) {
 		t.Errorf("waiting:\n%s", text)
 	}
 	w.people(principal{"olga", "person", "", []string{"read", "operate"}})
-	eventually(t, "olga's key", func() bool { return w.run("show", id, "--key-file", "olga").code == exitOK })
+	eventually(t, "olga's key", func() bool { return w.run("show", id, "--key-file", "olga").code == cli.ExitOK })
 	w.env["RINGI_KEY_FILE"] = "olga"
 	w.ok(nil, "pause", id, "--reason", "the shop is closed")
 	if s := w.show(run); s.Paused == nil || s.Paused.By != "olga" || s.Paused.Reason != "the shop is closed" || s.Paused.At.IsZero() {
@@ -345,7 +346,7 @@ func TestAnInputThatDoesNotFitComesWithAHint(t *testing.T) {
 		{[]string{"start", "hello", "-i", "who=5"}, `-i 'who="5"'`},
 		{[]string{"start", "hello", "-i", "who=true"}, `-i 'who="true"'`},
 	} {
-		if got := w.run(c.args...); got.code != exitFailed || !strings.Contains(got.err, c.want) {
+		if got := w.run(c.args...); got.code != cli.ExitFailed || !strings.Contains(got.err, c.want) {
 			t.Errorf("ringi %s: %+v, want %s", strings.Join(c.args, " "), got, c.want)
 		}
 	}
@@ -359,7 +360,7 @@ func TestAKeyThatIsNoTextIsRefused(t *testing.T) {
 	w.write("hello.yaml", helloDefinition)
 	w.ok(nil, "publish", "hello.yaml")
 	for _, key := range []string{"order-\xe9", "order-\xe8"} {
-		if got := w.run("start", "hello", "-i", "who=a", "--key", key); got.code != exitFailed || !strings.Contains(got.err, "UTF-8") {
+		if got := w.run("start", "hello", "-i", "who=a", "--key", key); got.code != cli.ExitFailed || !strings.Contains(got.err, "UTF-8") {
 			t.Errorf("%q: %+v", key, got)
 		}
 	}
@@ -369,24 +370,8 @@ func TestACursorThatIsNoneIsAMistakeOfTheCall(t *testing.T) {
 	w := newDesk(t)
 	w.start("serve")
 	for _, list := range []string{"runs", "approvals", "incidents"} {
-		if got := w.run(list, "--after", "foo"); got.code != exitUsage || !strings.Contains(got.err, "cursor") {
+		if got := w.run(list, "--after", "foo"); got.code != cli.ExitUsage || !strings.Contains(got.err, "cursor") {
 			t.Errorf("%s: %+v", list, got)
-		}
-	}
-}
-
-func TestMembersAreTakenAsJSONWhereTheyAre(t *testing.T) {
-	got, err := withMembers(json.RawMessage(`{"a":9007199254740993,"b":1}`), []string{"b=0.10", "c=text", "d=\"2\"", "e=", "f={\"x\":[1]}", "g=a=b"})
-	want := `{"a":9007199254740993,"b":0.10,"c":"text","d":"2","e":"","f":{"x":[1]},"g":"a=b"}`
-	if err != nil || string(got) != want {
-		t.Errorf("%s, %v, want %s", got, err, want)
-	}
-}
-
-func TestSpansAreInTheirLargestUnit(t *testing.T) {
-	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Second: "90s", 72 * time.Hour: "72h", 250 * time.Millisecond: "250ms", 15 * time.Minute: "15m"} {
-		if got := span(d); got != want {
-			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 )
 
 // A server that others can reach must not take keys in clear text, nor be without.
@@ -37,7 +39,7 @@ func TestAServerThatOthersReachNeedsKeysAndTLS(t *testing.T) {
 		"--database sqlite:",
 		"--outbox pigeon",
 	} {
-		if got := w.run(append([]string{"serve"}, strings.Fields(args)...)...); got.code != exitUsage || got.err == "" {
+		if got := w.run(append([]string{"serve"}, strings.Fields(args)...)...); got.code != cli.ExitUsage || got.err == "" {
 			t.Errorf("serve %s exits with %d: %s", args, got.code, got.err)
 		}
 	}
@@ -45,7 +47,7 @@ func TestAServerThatOthersReachNeedsKeysAndTLS(t *testing.T) {
 		t.Error("a refused server made a database")
 	}
 	w.write("broken", "alice person finance\n")
-	if got := w.run("serve", "--keys", "broken"); got.code != exitUsage || !strings.Contains(got.err, "broken:1:") {
+	if got := w.run("serve", "--keys", "broken"); got.code != cli.ExitUsage || !strings.Contains(got.err, "broken:1:") {
 		t.Errorf("a broken file of keys: %+v", got)
 	}
 }
@@ -93,17 +95,17 @@ func TestWhoMayDoWhatFollowsFromTheKey(t *testing.T) {
 		key, args string
 		want      int
 	}{
-		{"", "runs", exitNotAllowed},
-		{"stranger", "runs", exitNotAllowed},
-		{"reader", "runs", exitOK},
-		{"reader", "start hello", exitNotAllowed},
-		{"reader", "publish hello.yaml", exitNotAllowed},
-		{"reader", "cancel " + id + " --reason r", exitNotAllowed},
-		{"reader", "approve " + id + " s --digest d", exitNotAllowed},
-		{"starter", "start hello", exitNotFound},
-		{"starter", "runs", exitNotAllowed},
-		{"worker", "send paid", exitNotAllowed},
-		{"worker", "runs", exitNotAllowed},
+		{"", "runs", cli.ExitNotAllowed},
+		{"stranger", "runs", cli.ExitNotAllowed},
+		{"reader", "runs", cli.ExitOK},
+		{"reader", "start hello", cli.ExitNotAllowed},
+		{"reader", "publish hello.yaml", cli.ExitNotAllowed},
+		{"reader", "cancel " + id + " --reason r", cli.ExitNotAllowed},
+		{"reader", "approve " + id + " s --digest d", cli.ExitNotAllowed},
+		{"starter", "start hello", cli.ExitNotFound},
+		{"starter", "runs", cli.ExitNotAllowed},
+		{"worker", "send paid", cli.ExitNotAllowed},
+		{"worker", "runs", cli.ExitNotAllowed},
 	} {
 		args := strings.Fields(c.args)
 		if c.key != "" {
@@ -119,7 +121,7 @@ func TestWhoMayDoWhatFollowsFromTheKey(t *testing.T) {
 func TestAWebPageCannotAct(t *testing.T) {
 	w := newDesk(t)
 	r := w.start("serve")
-	key, err := readKey(filepath.Join(w.dir, "ringi.db.key"))
+	key, err := cli.ReadKey(filepath.Join(w.dir, "ringi.db.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +283,7 @@ func TestAServerForOthersSpeaksTLSAndAnswersForItsPublicAddress(t *testing.T) {
 	if err != nil || !roots.AppendCertsFromPEM(pemText) {
 		t.Fatal("no certificate")
 	}
-	key, err := readKey(filepath.Join(w.dir, "alice"))
+	key, err := cli.ReadKey(filepath.Join(w.dir, "alice"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +311,7 @@ func TestAServerBehindAProxyMayListenForOthers(t *testing.T) {
 	w := newDesk(t)
 	w.people(principal{"alice", "person", "", []string{"read"}})
 	r := w.startAt("0.0.0.0:0", "serve", "--keys", "keys", "--behind-proxy")
-	if code := r.end(); code != exitOK {
+	if code := r.end(); code != cli.ExitOK {
 		t.Errorf("exits with %d: %s", code, r.err)
 	}
 }
@@ -318,7 +320,7 @@ func TestASecondServerOnOneDatabaseIsRefused(t *testing.T) {
 	w := newDesk(t)
 	w.start("serve")
 	got := w.run("serve", "--listen", "127.0.0.1:0")
-	if got.code != exitFailed || !strings.Contains(got.err, "in use by process") {
+	if got.code != cli.ExitFailed || !strings.Contains(got.err, "in use by process") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -337,7 +339,7 @@ func TestAServerThatIsRefusedWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.run("serve", "--database", "sqlite:.ringi/ringi.db", "--listen", "127.0.0.1:0"); got.code != exitFailed || !strings.Contains(got.err, "in use by process") {
+	if got := w.run("serve", "--database", "sqlite:.ringi/ringi.db", "--listen", "127.0.0.1:0"); got.code != cli.ExitFailed || !strings.Contains(got.err, "in use by process") {
 		t.Errorf("%+v", got)
 	}
 	after, err := os.ReadFile(keys)
@@ -351,7 +353,7 @@ func TestAServerThatIsRefusedWritesNothing(t *testing.T) {
 
 	w.write("foreign.db", "this is a text and no database, and longer than the header of one would be: one hundred bytes.......")
 	for _, database := range []string{"foreign.db", ".", "missing/ringi.db"} {
-		if got := w.run("serve", "--database", "sqlite:"+database, "--listen", "127.0.0.1:0"); got.code == exitOK {
+		if got := w.run("serve", "--database", "sqlite:"+database, "--listen", "127.0.0.1:0"); got.code == cli.ExitOK {
 			t.Errorf("%s: %+v", database, got)
 		}
 	}
@@ -365,7 +367,7 @@ func TestAServerWhoseMessagesHaveNowhereToGoSaysSo(t *testing.T) {
 	for _, outbox := range []string{"file:missing/events", "file:."} {
 		w := newDesk(t)
 		got := w.run("serve", "--listen", "127.0.0.1:0", "--outbox", outbox)
-		if got.code != exitFailed && got.code != exitNotFound || got.err == "" || strings.Contains(got.err, "panic") {
+		if got.code != cli.ExitFailed && got.code != cli.ExitNotFound || got.err == "" || strings.Contains(got.err, "panic") {
 			t.Errorf("--outbox %s: %+v", outbox, got)
 		}
 		if again := w.start("serve"); again.url == "" { // what was opened was closed
@@ -388,7 +390,7 @@ func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
 	r := w.start("serve")
 	other := newDesk(t)
 	got := other.run("serve", "--listen", strings.TrimPrefix(r.url, "http://"))
-	if got.code != exitFailed || !strings.Contains(got.err, "--listen") {
+	if got.code != cli.ExitFailed || !strings.Contains(got.err, "--listen") {
 		t.Errorf("%+v", got)
 	}
 }

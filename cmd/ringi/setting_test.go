@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 )
 
 // printed is what --print-config --json prints.
@@ -11,7 +13,7 @@ type printed struct {
 	Settings []struct {
 		Name, Value, Origin, Reason string
 	} `json:"settings"`
-	Defaults []fixedDefault `json:"defaults"`
+	Defaults []cli.FixedDefault `json:"defaults"`
 }
 
 func (p printed) setting(name string) (value, origin string) {
@@ -66,7 +68,7 @@ func TestEveryDefaultHasItsReason(t *testing.T) {
 		"retry.attempts": "5", "lease.handover": "5s", "poll.longest": "20s", "batch.writes": "256", "batch.bytes": "4 MiB",
 		"payload": "256 KiB", "approval.expires": "72h, then reject", "drain": "30s", "retry.backoff": "1s × 2 up to 1m",
 	} {
-		i := slices.IndexFunc(got.Defaults, func(d fixedDefault) bool { return d.Name == name })
+		i := slices.IndexFunc(got.Defaults, func(d cli.FixedDefault) bool { return d.Name == name })
 		if i < 0 || got.Defaults[i].Value != want {
 			t.Errorf("%s is not %s in %+v", name, want, got.Defaults)
 		}
@@ -93,13 +95,13 @@ func TestAWrongFileOfSettingsNamesThePlace(t *testing.T) {
 		w := newDesk(t)
 		w.write("c.yaml", text)
 		got := w.run("serve", "--config", "c.yaml")
-		if got.code != exitUsage || !strings.Contains(got.err, want) {
+		if got.code != cli.ExitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%q exits with %d and says %q, without %q", text, got.code, got.err, want)
 		}
 	}
 	w := newDesk(t)
 	w.write("c.yaml", "# nothing yet\n")
-	if got := w.run("version", "--config", "c.yaml"); got.code != exitOK {
+	if got := w.run("version", "--config", "c.yaml"); got.code != cli.ExitOK {
 		t.Errorf("an empty file is %+v", got)
 	}
 }

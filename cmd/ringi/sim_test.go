@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/sim"
 )
 
@@ -34,8 +35,8 @@ func TestSimRefusesWhatMakesNoSense(t *testing.T) {
 	for _, args := range [][]string{
 		{"--faults", "earthquake"}, {"--skip", "9-3"}, {"--seeds", "0"}, {"--seeds", "many"},
 	} {
-		if got := w.run(append([]string{"sim"}, args...)...); got.code != exitUsage {
-			t.Errorf("sim %v: code %d, want %d\n%s", args, got.code, exitUsage, got.err)
+		if got := w.run(append([]string{"sim"}, args...)...); got.code != cli.ExitUsage {
+			t.Errorf("sim %v: code %d, want %d\n%s", args, got.code, cli.ExitUsage, got.err)
 		}
 	}
 }

@@ -1,0 +1,63 @@
+package prove
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringiflow/ringi/bench"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/relay"
+)
+
+func (p program) benchCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "bench", Short: "Measure, beside the floor of the same machine", Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(p.benchOutboxCommand())
+	return cmd
+}
+
+func (p program) benchOutboxCommand() *cobra.Command {
+	var c bench.OutboxConfig
+	cmd := &cobra.Command{
+		Use: "outbox", Short: "Measure an outbox from the commit to the destination", Args: cobra.NoArgs,
+		Long: `Writes messages through a unit of work, relays the whole backlog, and prints how
+many a second that makes: messagesPerSecond. p50Ms and p99Ms are from the commit
+of a single message beside an idle relay until the destination has acknowledged
+it. floorMessagesPerSecond is what the same machine does without an outbox: the
+same rows inserted in the same batches, read and published.
+
+Nothing of the database is touched: the messages are in a new file beside it, or
+in a new schema, which is removed at the end. The destination gets them all.`,
+		Example: "  ringi bench outbox --database sqlite:./bench.db --sink file:events.ndjson --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.Messages < 1 || c.Batch < 1 {
+				return cli.Usage("", "--messages and --batch are above 0")
+			}
+			if c.Sink == "" || c.Sink == cli.OutboxStdout {
+				return cli.Usage("name one with --sink, as in file:events.ndjson; standard output is for the result", "there is no destination to measure with")
+			}
+			c.Database = p.Get(cli.SetDatabase)
+			if path, file := strings.CutPrefix(c.Database, "sqlite:"); file {
+				c.Database = "sqlite:" + p.Path(path)
+			}
+			c.Open = relay.Opener{Path: p.Path, Ringi: p.RingiSink}
+			c.Now, c.Told = p.Now, func(text string) { p.Say("%s", text) }
+			out, err := bench.Outbox(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			t := cli.Table{Head: []string{"STORE", "SINK", "MESSAGES", "PER SECOND", "FLOOR", "RATIO", "P50 MS", "P99 MS"}}
+			t.Row(out.Store, out.Sink, fmt.Sprint(out.Messages), fmt.Sprintf("%.0f", out.MessagesPerSecond), fmt.Sprintf("%.0f", out.FloorMessagesPerSecond),
+				fmt.Sprintf("%.2f", out.MessagesPerSecond/out.FloorMessagesPerSecond), fmt.Sprintf("%.2f", out.P50MS), fmt.Sprintf("%.2f", out.P99MS))
+			return p.Print(out, t)
+		},
+	}
+	cli.SettingFlags(cmd, cli.SetDatabase)
+	f := cmd.Flags()
+	f.StringVar(&c.Sink, "sink", "", "where the messages go: "+relay.Forms)
+	f.IntVar(&c.Messages, "messages", bench.DefaultMessages, "how many")
+	f.IntVar(&c.Batch, "batch", bench.DefaultBatch, "messages in one transaction, and in one claim")
+	return cmd
+}
