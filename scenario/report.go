@@ -83,11 +83,11 @@ func (r Report) WriteText(w io.Writer, verbose bool) error {
 	}
 	switch failed := r.Failed(); {
 	case failed > 0:
-		fmt.Fprintf(&b, "FAIL\t%s\t%d of %s failed\n", r.File, failed, counted(len(r.Results), "scenario"))
+		fmt.Fprintf(&b, "FAIL  %s  %d of %s failed\n", r.File, failed, counted(len(r.Results), "scenario"))
 	case len(r.Results) == 0:
-		fmt.Fprintf(&b, "ok\t%s\tno scenario of that name\n", r.File)
+		fmt.Fprintf(&b, "ok    %s  no scenario of that name\n", r.File)
 	default:
-		fmt.Fprintf(&b, "ok\t%s\t%s, %s\n", r.File, counted(len(r.Results), "scenario"), reached)
+		fmt.Fprintf(&b, "ok    %s  %s, %s\n", r.File, counted(len(r.Results), "scenario"), reached)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
