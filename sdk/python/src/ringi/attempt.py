@@ -1,0 +1,94 @@
+"""An attempt that a worker holds: what runs, what is to be reported, and when
+its lease is extended next."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from . import exact
+from .error import Failure
+from .task import Task
+
+#: The first heartbeat of a task that still runs, in seconds after its arrival:
+#: the server wants it within two.
+_FIRST_BEAT = 1.5
+#: Leaves room for two that get lost.
+_BEATS_PER_LEASE = 3
+#: How much of outputs goes into one request, in bytes: a body holds 1 MiB.
+BATCH_BYTES = 768 << 10
+#: Limits of what is said about a failure, in bytes.
+_MAX_CODE, _MAX_MESSAGE = 256, 4000
+
+
+class Attempt:
+    """One attempt, from its arrival until its report was taken."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.every = task.heartbeat / _BEATS_PER_LEASE
+        first = min(_FIRST_BEAT, task.lease / _BEATS_PER_LEASE if task.lease else _FIRST_BEAT)
+        self.beat = float("inf") if task.begin else task.arrived + first  # when the next heartbeat is due
+        self.verb = ""  # complete or fail, once there is something to report
+        self.item: dict[str, Any] = {}  # of that report
+        self.size = 0  # of its output, in bytes
+        self.due = 0.0  # not reported before
+        self.failures = 0  # how often the report was put off
+        self.alone = False  # something in its company was refused: it goes by itself
+
+    def begun(self) -> None:
+        """The permission came, and with it a lease."""
+        self.beat = time.monotonic() + self.every
+
+    def completed(self, output: Any) -> None:
+        """The function returned."""
+        try:
+            text = exact.dumps(output)
+            size = len(text.encode())
+        except (TypeError, ValueError, RecursionError) as error:
+            self.failed(Failure("bad_output_value", f"the output is not JSON: {error}", applied="unknown"))
+            return
+        if size > BATCH_BYTES:
+            self.failed(Failure("output_too_large", f"the output has {size} bytes, more than a request holds", applied="unknown"))
+            return
+        self.verb, self.item, self.size = "complete", {**self.task.name(), "output": exact.Encoded(text)}, size
+
+    def failed(self, failure: Failure) -> None:
+        """The function failed, or its output cannot be taken."""
+        item = {
+            **self.task.name(),
+            "code": _sendable(failure.code, _MAX_CODE) or "error",
+            "message": _sendable(failure.message, _MAX_MESSAGE),
+            "retryable": failure.retryable,
+        }
+        if failure.applied:
+            item["applied"] = failure.applied
+        self.verb, self.item, self.size = "fail", item, _MAX_MESSAGE
+
+    def raised(self, error: BaseException) -> None:
+        """The function raised something."""
+        if isinstance(error, Failure):
+            self.failed(error)
+            return
+        reason = self.task.cancel.reason
+        text = f"{type(error).__name__}: {error}"
+        if reason == "timed_out":
+            self.failed(Failure("timed_out", text, retryable=True))
+        elif reason:
+            self.failed(Failure("interrupted", f"{reason}: {text}", retryable=True))
+        else:
+            self.failed(Failure("error", text, retryable=True))
+
+    def refused(self, code: str, message: str) -> bool:
+        """The server will never take the report. Reports whether there is another
+        one to make: the call was made, and only what it answered cannot be taken."""
+        if self.verb != "complete" or code not in ("invalid", "too_large"):
+            return False
+        ours = "output_too_large" if code == "too_large" else "bad_output_value"
+        self.failed(Failure(ours, message, applied="unknown"))
+        return True
+
+
+def _sendable(text: str, most: int) -> str:
+    """Text as the server takes it: UTF-8 without NUL, and not too long."""
+    return text.replace("\0", "").encode("utf-8", "replace")[:most].decode("utf-8", "ignore")

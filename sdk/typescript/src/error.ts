@@ -1,0 +1,91 @@
+/** What more there is to say about a RingiError. */
+export interface ErrorDetails {
+  hint?: string;
+  retryable?: boolean;
+  status?: number;
+  retryAfterMs?: number;
+  problems?: unknown[];
+  sent?: boolean;
+  cause?: unknown;
+}
+
+/**
+ * A request that the server refused, or that got no answer. Ask what it means,
+ * not what it is: `code` is one of a closed set (invalid, unauthenticated,
+ * forbidden, not_found, start_key_conflict, final, too_large, limit, unavailable,
+ * internal and a few more), `retryable` says whether the same request may succeed
+ * later, and `hint` what to do next.
+ */
+export class RingiError extends Error {
+  override readonly name = "RingiError";
+  readonly code: string;
+  readonly hint: string;
+  readonly retryable: boolean;
+  /** Of HTTP; 0 when no answer came. */
+  readonly status: number;
+  /** How long the server asked to wait. */
+  readonly retryAfterMs: number;
+  /** Of a definition that was not accepted. */
+  readonly problems: unknown[];
+  /** False: the server cannot have seen the request. */
+  readonly sent: boolean;
+
+  constructor(code: string, message: string, details: ErrorDetails = {}) {
+    super(message, { cause: details.cause });
+    this.code = code;
+    this.hint = details.hint ?? "";
+    this.retryable = details.retryable ?? false;
+    this.status = details.status ?? 0;
+    this.retryAfterMs = details.retryAfterMs ?? 0;
+    this.problems = details.problems ?? [];
+    this.sent = details.sent ?? true;
+  }
+
+  override toString(): string {
+    return `${this.code}: ${this.message}${this.hint && ` (${this.hint})`}`;
+  }
+}
+
+/** How a call failed; see Failure. */
+export interface FailureOptions {
+  /** Whether another attempt may succeed; false unless given. */
+  retryable?: boolean;
+  /** "no" only when the call certainly had no effect; absent: by the effect contract of the step. */
+  applied?: "no" | "unknown";
+}
+
+/**
+ * How an attempt failed, for activities to throw. `code` is what retry.stop_on
+ * and catch.on of a definition name. Any other error counts as retryable and
+ * perhaps applied, with the code "error".
+ */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly code: string;
+  readonly retryable: boolean;
+  readonly applied: "no" | "unknown" | undefined;
+
+  constructor(code: string, message = "", options: FailureOptions = {}) {
+    super(message);
+    this.code = code;
+    this.retryable = options.retryable ?? false;
+    this.applied = options.applied;
+  }
+}
+
+/**
+ * Why a function should end: its time is up, the attempt is no longer ours, the
+ * run is being undone or has ended, or the worker stops.
+ */
+export type CancelReason = "timed_out" | "lease_lost" | "cancelled" | "stopping";
+
+/** The reason of a task's signal once it is aborted. */
+export class Cancelled extends Error {
+  override readonly name = "Cancelled";
+  readonly reason: CancelReason;
+
+  constructor(reason: CancelReason) {
+    super(reason);
+    this.reason = reason;
+  }
+}
