@@ -1,6 +1,6 @@
 # Everything here needs only Go; the tools are fetched and cached by go tool.
 .DEFAULT_GOAL := help
-.PHONY: help build demo sim mutants test check lint fmt fuzz bench
+.PHONY: help build demo demo-cluster sim mutants test check lint fmt fuzz bench
 
 TOOL := go tool -modfile=tools/go.mod
 # For how long make fuzz runs each target, and what make demo is told.
@@ -10,13 +10,16 @@ ARGS ?=
 help: ## say what there is
 	@echo "ringi: a durable workflow engine in one binary. Start with: make demo"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## bin/ringi, one static binary
 	CGO_ENABLED=0 go build -trimpath -o bin/ringi ./cmd/ringi
 
 demo: build ## 100 orders through server, worker and services that get killed (ARGS="--seed 7")
 	bin/ringi demo $(ARGS)
+
+demo-cluster: build ## the same on three nodes and a PostgreSQL of its own, all of which get killed
+	bin/ringi demo --nodes 3 $(ARGS)
 
 sim: build ## worlds in which everything breaks, one after the other, until stopped (ARGS="--seed 7")
 	bin/ringi sim --seeds -1 $(ARGS)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/engine/replay"
+	"github.com/ringiflow/ringi/examples/demo"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
 
@@ -129,5 +131,30 @@ func TestASmallDemoComesThroughKillsOnPostgres(t *testing.T) {
 	}
 	if code, _, said := demonstrate(); code != cli.ExitUsage || !strings.Contains(said, "has runs already") {
 		t.Errorf("on a database with runs: exit %d, %s", code, said)
+	}
+}
+
+// W6, W31, S2: three nodes of one database are killed, and the database too; the
+// books balance, each node has committed, and every log folds to its rows.
+func TestASmallDemoComesThroughKillsOfNodesAndDatabase(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), demoLimit)
+	defer cancel()
+	var out, story bytes.Buffer
+	run := exec.CommandContext(ctx, demoBinary(t), "demo", "--orders", "25", "--seed", "12", "--nodes", "3", "--json")
+	run.Stdout, run.Stderr = &out, &story
+	if err := run.Run(); err != nil {
+		t.Fatalf("the demo: %v\n%s", err, story.String())
+	}
+	var r demo.Result
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Failings(); len(f) > 0 || len(r.Nodes) != 3 || r.DatabaseKills == nil || r.Mismatches == nil || r.Orders != 25 {
+		t.Errorf("%+v\n%q\n%s", r, f, story.String())
+	}
+	for _, n := range r.Nodes {
+		if n.Commits == 0 || n.Kills == 0 {
+			t.Errorf("%+v, want commits in spite of kills", n)
+		}
 	}
 }

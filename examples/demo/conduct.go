@@ -26,6 +26,9 @@ const (
 	// leasePatience is how long it waits for one. Orders come in all the
 	// time, so this passes only where nearly all have ended.
 	leasePatience = 10 * time.Second
+	// databaseAway is how long the database stays away after its crash, on top of
+	// its recovery: long enough for every server to notice.
+	databaseAway = 1500 * time.Millisecond
 
 	// meanCall is how long a call of a service takes on average, as over a real
 	// network. With few orders it is longer, up to longCall, so that there
@@ -42,7 +45,7 @@ func callOf(p plan) time.Duration {
 	return min(max(p.every/callsPerOrder, meanCall), longCall)
 }
 
-// A conduct feeds the orders and kills the server and the worker meanwhile.
+// A conduct feeds the orders, and kills servers, workers and the database meanwhile.
 type conduct struct {
 	world *world
 	plan  plan
@@ -58,15 +61,14 @@ type conduct struct {
 	runs     []order.Run
 	open     map[string]string // orders under way, with what went wrong about them
 	tally    trail
-	server   int // kills
-	worker   int
+	killed   map[kind]int
 	inFlight int // tasks under lease at kills
 }
 
 // run returns when every order has ended and every kill was done, or when the
 // time is over, which is not an error: the books will tell.
 func (c *conduct) run(ctx context.Context) error {
-	c.began, c.open = c.now(), map[string]string{}
+	c.began, c.open, c.killed = c.now(), map[string]string{}, map[kind]int{}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	limited, cancel := context.WithTimeout(ctx, c.plan.span+settleWithin)
@@ -82,6 +84,7 @@ func (c *conduct) run(ctx context.Context) error {
 		killed <- err
 	}()
 	go c.tellProgress(ctx, over)
+	go c.world.count.watch(ctx)
 	c.feedAll(limited)
 	close(over)
 	if err := <-killed; err != nil {
@@ -89,6 +92,9 @@ func (c *conduct) run(ctx context.Context) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	for i := range c.world.servers {
+		c.world.count.read(ctx, i)
 	}
 	c.tellOpen()
 	return nil
@@ -100,7 +106,7 @@ func (c *conduct) run(ctx context.Context) error {
 func (c *conduct) feedAll(ctx context.Context) {
 	var playing sync.WaitGroup
 	defer playing.Wait()
-	room := make(chan struct{}, openOrders)
+	room := make(chan struct{}, c.plan.open)
 	for i, line := range c.plan.lines {
 		if pause(ctx, time.Duration(i)*c.plan.every-c.now().Sub(c.began)) != nil {
 			return
@@ -116,13 +122,13 @@ func (c *conduct) feedAll(ctx context.Context) {
 		c.change(func() { c.fed++; c.open[line.Order.OrderID] = "" })
 		playing.Go(func() {
 			defer func() { <-room }()
-			c.play(ctx, line)
+			c.play(ctx, c.world.clerks[i%len(c.world.clerks)], line)
 		})
 	}
 }
 
-func (c *conduct) play(ctx context.Context, line order.Line) {
-	run, tally, err := c.world.clerk.play(ctx, line)
+func (c *conduct) play(ctx context.Context, by *clerk, line order.Line) {
+	run, tally, err := by.play(ctx, line)
 	c.change(func() {
 		if err != nil {
 			c.open[line.Order.OrderID] = err.Error()
@@ -193,31 +199,71 @@ func (c *conduct) awaitLease(ctx context.Context, over <-chan struct{}) (int, er
 	}
 }
 
-// kill kills one of the two and starts it again.
+// kill kills one of them and starts it again.
 func (c *conduct) kill(ctx context.Context, k kill, leased int) error {
-	target, count := c.world.worker, &c.worker
-	if k.server {
-		target, count = c.world.server, &c.server
+	if k.what == theDatabase {
+		return c.crash(ctx, leased)
+	}
+	target := c.world.workers[k.nth]
+	if k.what == aServer {
+		target = c.world.servers[k.nth]
+		c.world.count.read(ctx, k.nth)
 	}
 	pid := target.pid()
 	if !target.kill() {
 		return fmt.Errorf("%s had ended before it was killed; see %s", target.name, target.log)
 	}
 	died := c.now()
+	if k.what == aServer {
+		c.world.count.killed(k.nth)
+	}
 	if _, err := target.start(ctx); err != nil {
 		return err
 	}
 	back := "started again"
-	if k.server {
-		if err := c.world.ready(ctx); err != nil {
+	if k.what == aServer {
+		if err := c.world.ready(ctx, k.nth); err != nil {
 			return err
 		}
 		back = fmt.Sprintf("it answers again after %.1f s", c.now().Sub(died).Seconds())
 	}
-	var nth, of int
-	c.change(func() { *count++; c.inFlight += leased; nth, of = *count, len(c.kills)/2 })
-	c.story.tell("kill -9 %s %d (%d of %d) with %s under lease; %s", target.name, pid, nth, of, amount(leased, "task"), back)
+	c.tellKill(k.what, fmt.Sprintf("kill -9 %s %d", target.name, pid), leased, back)
 	return nil
+}
+
+// crash ends all processes of the database at once, leaves it away for a while,
+// and starts it again. The servers go on by themselves.
+func (c *conduct) crash(ctx context.Context, leased int) error {
+	if err := c.world.own.crash(); err != nil {
+		return err
+	}
+	died := c.now()
+	if err := pause(ctx, databaseAway); err != nil {
+		return err
+	}
+	if err := c.world.own.resume(ctx); err != nil {
+		return err
+	}
+	for i := range c.world.servers {
+		if err := c.world.ready(ctx, i); err != nil {
+			return err
+		}
+	}
+	c.tellKill(theDatabase, "kill -QUIT the database", leased, fmt.Sprintf("all answer again, in the same processes, after %.1f s", c.now().Sub(died).Seconds()))
+	return nil
+}
+
+// tellKill counts a kill and tells of it.
+func (c *conduct) tellKill(what kind, text string, leased int, back string) {
+	of := 0
+	for _, k := range c.kills {
+		if k.what == what {
+			of++
+		}
+	}
+	var nth int
+	c.change(func() { c.killed[what]++; c.inFlight += leased; nth = c.killed[what] })
+	c.story.tell("%s (%d of %d) with %s under lease; %s", text, nth, of, amount(leased, "task"), back)
 }
 
 // tellProgress tells now and then how far it is.
@@ -254,10 +300,18 @@ func (c *conduct) tellOpen() {
 func (c *conduct) result(seed uint64) Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Result{
-		Seed: seed, ServerKills: c.server, WorkerKills: c.worker, TasksInFlightAtKills: c.inFlight,
+	r := Result{
+		Seed: seed, ServerKills: c.killed[aServer], WorkerKills: c.killed[aWorker], TasksInFlightAtKills: c.inFlight,
 		Redelivered: c.tally.redelivered, LateResults: c.tally.lateResults, Approvals: c.tally.decided,
 	}
+	if c.world.cluster() {
+		r.Nodes = c.world.count.tell()
+	}
+	if c.world.own != nil {
+		crashes := c.killed[theDatabase]
+		r.DatabaseKills = &crashes
+	}
+	return r
 }
 
 // save writes what the check of the books needs beside them.

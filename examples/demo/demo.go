@@ -2,23 +2,26 @@
 // kill -9. It is what `ringi demo` is made of.
 //
 // Run starts processes: a server, a worker and the four services, all from one
-// program, which has to understand these calls:
+// program, which has to understand the calls below. With several nodes there
+// are as many servers, on one PostgreSQL database, and as many workers; each
+// client is told of all servers and asks the next while one is away.
 //
 //	serve --database DATABASE --listen ADDRESS --keys FILE --outbox file:PATH
-//	demo worker --server URL --key-file FILE --stock URL --payment URL --shipping URL --mail URL --seed N --call DURATION
+//	demo worker --server URL[,URL…] --key-file FILE --stock URL --payment URL --shipping URL --mail URL --seed N --call DURATION
 //	demo service NAME --db FILE --orders FILE     (its first line on stdout is its URL)
 //	replay --all --json --database DATABASE
 //
 // It then feeds orders over the API as a shop would, votes with each person's
-// own key, cancels where an order's line says so, and kills the server and the
-// worker at moments drawn from a seed while tasks are under lease. Whatever it
+// own key, cancels where an order's line says so, and kills servers, workers and
+// its own database at moments drawn from a seed while tasks are under lease. Whatever it
 // asks the server for it asks again while the server is away; each of its
 // requests may be repeated. In the end everything stops, and the books of the
 // services, which know nothing of ringi, say what came of it.
 //
 // process.go keeps a process and kills it, world.go holds all of them, clerk.go
 // takes one order through its process, conduct.go feeds and kills, plan.go and
-// kill.go say when, trail.go reads what the histories tell, story.go tells it.
+// kill.go say when, node.go counts what each server did, trail.go reads what the
+// histories tell, story.go tells it.
 //
 // A demo reads clocks and starts processes, so that two of them with one seed
 // draw the same kills, and still differ in what the kills hit.
@@ -30,6 +33,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -43,8 +47,12 @@ type Config struct {
 	Orders int           // of the embedded ones; 0, and more than there are, is all
 	Seed   uint64        // from which the kills are drawn
 	Chaos  time.Duration // feed the orders again and again for so long; 0 feeds each once
-	// Database is where the server keeps its runs, as its setting says it; ""
-	// is a file in Dir. It must hold none.
+	Rate   int           // orders a second under Chaos; 0 is 8
+	// Nodes is how many servers share the database, each with a worker; 0 is 1.
+	Nodes int
+	// Database is where the servers keep their runs, as their setting says it. It
+	// must hold none. "" is a file in Dir for one server, and for several a
+	// PostgreSQL server that the demo starts, crashes and ends.
 	Database string
 	Story    io.Writer // is told what happens; nil is nobody
 
@@ -56,8 +64,12 @@ type Config struct {
 // books does not read: database, keys and logs.
 const EngineDir = "ringi"
 
-// killsNeeded is how often each kind of kill must have hit.
-const killsNeeded = 5
+const (
+	// killsNeeded is how often each kind of kill must have hit.
+	killsNeeded = 5
+	// crashesNeeded is how often the demo's own database must have crashed.
+	crashesNeeded = 2
+)
 
 // A Result is how a demo went.
 type Result struct {
@@ -69,6 +81,12 @@ type Result struct {
 	Seed          uint64  `json:"seed"`
 	ServerKills   int     `json:"serverKills"`
 	WorkerKills   int     `json:"workerKills"`
+
+	// DatabaseKills is how often the database crashed; only when the demo
+	// started it.
+	DatabaseKills *int `json:"databaseKills,omitempty"`
+	// Nodes is what each server did, when there are several.
+	Nodes []Node `json:"nodes,omitempty"`
 
 	// TasksInFlightAtKills are the tasks that were under lease when a process
 	// was killed, all kills together.
@@ -82,7 +100,7 @@ type Result struct {
 	Approvals int `json:"approvals"`
 
 	// Mismatches is how many rows do not follow from the log they stand beside;
-	// only with Config.Chaos.
+	// only with Config.Chaos or several nodes.
 	Mismatches *int `json:"mismatches,omitempty"`
 }
 
@@ -97,8 +115,10 @@ func (r Result) Failings() []string {
 		{r.AsExpected != r.Orders, fmt.Sprintf("%d of %d orders did not end as their line says", r.Orders-r.AsExpected, r.Orders)},
 		{r.DoubleEffects > 0, amount(r.DoubleEffects, "effect") + " happened too often"},
 		{r.Lost > 0, amount(r.Lost, "order") + " got lost"},
-		{r.ServerKills < killsNeeded, fmt.Sprintf("the server was killed %d times, and at least %d are needed", r.ServerKills, killsNeeded)},
-		{r.WorkerKills < killsNeeded, fmt.Sprintf("the worker was killed %d times, and at least %d are needed", r.WorkerKills, killsNeeded)},
+		{r.ServerKills < killsNeeded, fmt.Sprintf("servers were killed %d times, and at least %d are needed", r.ServerKills, killsNeeded)},
+		{r.WorkerKills < killsNeeded, fmt.Sprintf("workers were killed %d times, and at least %d are needed", r.WorkerKills, killsNeeded)},
+		{r.DatabaseKills != nil && *r.DatabaseKills < crashesNeeded, "the database did not crash as often as planned"},
+		{slices.ContainsFunc(r.Nodes, func(n Node) bool { return n.Commits == 0 }), "a node committed nothing"},
 		{r.TasksInFlightAtKills == 0, "no task was under lease when a process was killed; feed more orders"},
 		{r.Redelivered == 0, "nothing had to be delivered again; feed more orders"},
 		{r.Mismatches != nil && *r.Mismatches > 0, "the log of a run and its rows disagree"},
@@ -112,7 +132,8 @@ func (r Result) Failings() []string {
 
 // Run runs a demo and returns how it went and what the books say. That an order
 // did not come out as it should is no error: it is in the result. When ctx ends,
-// the processes are stopped one after the other, and its cause is returned.
+// the processes are stopped one after the other, and its cause is returned with
+// what was done so far.
 func Run(ctx context.Context, c Config) (result Result, report order.Report, err error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -120,7 +141,7 @@ func Run(ctx context.Context, c Config) (result Result, report order.Report, err
 	if c.Story == nil {
 		c.Story = io.Discard
 	}
-	plan, err := planOf(c.Orders, c.Chaos)
+	plan, err := planOf(c.Orders, c.Chaos, c.Rate)
 	if err != nil {
 		return result, report, err
 	}
@@ -137,19 +158,17 @@ func Run(ctx context.Context, c Config) (result Result, report order.Report, err
 	if err != nil {
 		return result, report, err
 	}
-	defer func() { err = errors.Join(err, w.stop()) }() // for the ways out that are errors
+	defer func() { err = errors.Join(err, w.stop(), w.endDatabase()) }() // for the ways out that are errors
 	story := newTeller(c.Story, c.Now)
 	story.plain("ringi demo: %s, seed %d", plan, c.Seed)
-	if err := w.start(ctx, c.Seed, callOf(plan)); err != nil {
+	if err := w.open(ctx, c, callOf(plan), story); err != nil {
 		return result, report, err
 	}
-	story.tell("%d services, a server and a worker are up, each a process of its own; the server is %s", len(w.services), w.url())
-	if err := w.publish(ctx, story); err != nil {
-		return result, report, err
-	}
-	conducted := &conduct{world: w, plan: plan, story: story, kills: drawKills(c.Seed, killsWithin(plan.span), plan.span), now: c.Now}
+	who := cast{nodes: len(w.servers), database: w.own != nil}
+	conducted := &conduct{world: w, plan: plan, story: story, kills: drawKills(c.Seed, who, killsWithin(plan.span), plan.span), now: c.Now}
 	if err := conducted.run(ctx); err != nil {
-		return result, report, err
+		conducted.tellCount()
+		return conducted.result(c.Seed), report, err
 	}
 	if err := w.stop(); err != nil {
 		return result, report, err
@@ -157,10 +176,32 @@ func Run(ctx context.Context, c Config) (result Result, report order.Report, err
 	return conducted.judge(ctx, c, story)
 }
 
+// open starts everything, the database first, and publishes the order process.
+func (w *world) open(ctx context.Context, c Config, call time.Duration, story *teller) error {
+	if c.Nodes > 1 && c.Database == "" {
+		var err error
+		if w.own, err = startDatabase(ctx); err != nil {
+			return fmt.Errorf("start a PostgreSQL for the demo: %w", err)
+		}
+		w.runs = w.own.url
+		story.tell("a PostgreSQL of the demo's own is up: %s", w.runs)
+	}
+	if err := w.start(ctx, c.Seed, call); err != nil {
+		return err
+	}
+	if w.cluster() {
+		story.tell("%d services, %d nodes on one database and a worker for each are up, each a process of its own; the nodes are %s",
+			len(w.services), len(w.servers), w.urls(0))
+	} else {
+		story.tell("%d services, a server and a worker are up, each a process of its own; the server is %s", len(w.services), w.urls(0))
+	}
+	return w.publish(ctx, story)
+}
+
 // judge reads what everything left behind, once it has stopped.
 func (c *conduct) judge(ctx context.Context, config Config, story *teller) (r Result, report order.Report, err error) {
 	r = c.result(config.Seed)
-	if config.Chaos > 0 {
+	if config.Chaos > 0 || c.world.cluster() {
 		if r.Mismatches, err = c.world.replay(ctx, story); err != nil {
 			return r, report, err
 		}
@@ -180,7 +221,7 @@ func (c *conduct) judge(ctx context.Context, config Config, story *teller) (r Re
 // publish publishes the order process.
 func (w *world) publish(ctx context.Context, story *teller) error {
 	published, err := insist(ctx, func() (ringi.Published, error) {
-		return w.clerk.shop.Publish(ctx, ringi.Publication{
+		return w.clerks[0].shop.Publish(ctx, ringi.Publication{
 			Tenant: ringi.DefaultTenant, File: order.DefinitionName + ".yaml", Source: order.Definition(),
 		})
 	})

@@ -18,19 +18,39 @@ const (
 	killRest = 800 * time.Millisecond
 )
 
-// A kill is a SIGKILL that is going to happen.
+// A kind of process that is killed.
+type kind int
+
+const (
+	aWorker kind = iota
+	aServer
+	theDatabase
+)
+
+// A kill is a SIGKILL that is going to happen, or the crash of the database.
 type kill struct {
-	at     time.Duration // since the feeding began, at the earliest
-	server bool          // false: the worker
+	at   time.Duration // since the feeding began, at the earliest
+	what kind
+	nth  int // which of the servers or workers
 }
 
-// drawKills draws the moments of n kills of each kind within span. One seed
-// draws the same moments and the same order of kinds every time.
-func drawKills(seed uint64, n int, span time.Duration) []kill {
+// A cast is who may be killed.
+type cast struct {
+	nodes    int  // servers, and as many workers
+	database bool // it is ours to end
+}
+
+// drawKills draws the moments of n kills of servers and n of workers within
+// span, and a third as many of the database. Each server and each worker has its
+// turns. One seed draws the same moments, order and turns every time.
+func drawKills(seed uint64, who cast, n int, span time.Duration) []kill {
 	chance := rand.New(rand.NewPCG(seed, 0x72696e6769)) // a stream of its own per seed
-	kills := make([]kill, 2*n)
-	for i := range kills {
-		kills[i].server = i < n
+	var kills []kill
+	for i := range n {
+		kills = append(kills, kill{what: aServer, nth: i % who.nodes}, kill{what: aWorker, nth: i % who.nodes})
+		if who.database && i%3 == 0 {
+			kills = append(kills, kill{what: theDatabase})
+		}
 	}
 	chance.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
 	moments := make([]time.Duration, len(kills))

@@ -18,11 +18,14 @@ const (
 	maxSpan = 60 * time.Second
 	// perOrder is the time between two orders, within these limits.
 	perOrder = 600 * time.Millisecond
-	// chaosPerOrder is the same under --chaos: work for two cores.
-	chaosPerOrder = 125 * time.Millisecond
-	// openOrders is how many orders are under way at once at most. More wait
-	// their turn, as they would while a server is away for long.
-	openOrders = 64
+	// chaosRate is how many come in a second under Config.Chaos, unless it says
+	// otherwise: work for two cores.
+	chaosRate = 8
+	// openOrders is how many orders are under way at once at most, and how many
+	// for each that comes in a second. More wait their turn, as they would while a
+	// server is away for long.
+	openOrders        = 64
+	openOrdersPerRate = 12
 )
 
 // spanOf is the time over which n orders are fed.
@@ -36,6 +39,7 @@ type plan struct {
 	file    []byte        // the lines as they stand in orders.jsonl
 	span    time.Duration // over which they are spread
 	every   time.Duration // between two of them
+	open    int           // under way at once, at most
 	repeats bool          // the same orders come again and again, and none after span
 }
 
@@ -48,16 +52,19 @@ func (p plan) String() string {
 }
 
 // planOf plans the first n embedded orders, all if n is 0, and repeats them
-// under new ids for as long as chaos lasts, if it is not 0.
-func planOf(n int, chaos time.Duration) (plan, error) {
+// under new ids for as long as chaos lasts, if it is not 0, rate in a second.
+func planOf(n int, chaos time.Duration, rate int) (plan, error) {
 	lines, err := order.Lines(n)
 	if err != nil {
 		return plan{}, err
 	}
-	feed := plan{lines: lines, file: order.OrdersFile(n), span: spanOf(len(lines))}
+	feed := plan{lines: lines, file: order.OrdersFile(n), span: spanOf(len(lines)), open: openOrders}
 	if chaos > 0 {
-		feed.span, feed.repeats = chaos, true
-		if feed.file, err = repeat(lines, int(chaos/chaosPerOrder)+1); err != nil {
+		if rate <= 0 {
+			rate = chaosRate
+		}
+		feed.span, feed.repeats, feed.open = chaos, true, max(openOrders, openOrdersPerRate*rate)
+		if feed.file, err = repeat(lines, int(chaos.Seconds()*float64(rate))+1); err != nil {
 			return plan{}, err
 		}
 		if feed.lines, err = order.ParseLines(bytes.NewReader(feed.file)); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // W31: orders that are fed once are those of the file, byte for byte.
 func TestOrdersAreFedAsTheyStandInTheFile(t *testing.T) {
-	feed, err := planOf(25, 0)
+	feed, err := planOf(25, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,11 +26,11 @@ func TestOrdersAreFedAsTheyStandInTheFile(t *testing.T) {
 // W31: under --chaos the orders come again under new ids, with the faults, votes
 // and expectations that they had.
 func TestRepeatedOrdersCarryEverythingButTheirID(t *testing.T) {
-	feed, err := planOf(0, time.Minute)
+	feed, err := planOf(0, time.Minute, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := int(time.Minute/chaosPerOrder) + 1; len(feed.lines) != want {
+	if want := 60*chaosRate + 1; len(feed.lines) != want {
 		t.Fatalf("%d lines, want %d", len(feed.lines), want)
 	}
 	ids := map[string]bool{}

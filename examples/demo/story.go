@@ -67,8 +67,15 @@ func Verdict(report order.Report) string {
 // Summary says in two lines, for people, what was done to the processes and what
 // that led to.
 func (r Result) Summary() string {
-	return fmt.Sprintf("killed the server %d times and the worker %d times, with %s under lease in all;\n%s delivered again, %s came too late; people decided about %s",
-		r.ServerKills, r.WorkerKills, amount(r.TasksInFlightAtKills, "task"), amount(r.Redelivered, "task"), amount(r.LateResults, "result"), amount(r.Approvals, "order"))
+	who := fmt.Sprintf("killed the server %d times and the worker %d times", r.ServerKills, r.WorkerKills)
+	if len(r.Nodes) > 0 {
+		who = fmt.Sprintf("killed nodes %d times and workers %d times", r.ServerKills, r.WorkerKills)
+	}
+	if r.DatabaseKills != nil {
+		who += fmt.Sprintf(", crashed the database %d times", *r.DatabaseKills)
+	}
+	return fmt.Sprintf("%s, with %s under lease in all;\n%s delivered again, %s came too late; people decided about %s",
+		who, amount(r.TasksInFlightAtKills, "task"), amount(r.Redelivered, "task"), amount(r.LateResults, "result"), amount(r.Approvals, "order"))
 }
 
 // amount says how many there are of a noun: no mail, one mail, 2 mails.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,22 +23,37 @@ const (
 	readyWithin = 30 * time.Second
 	// readyLook is how often it is asked meanwhile.
 	readyLook = 20 * time.Millisecond
+	// checkTime is how long it may take to answer that.
+	checkTime = 5 * time.Second
 )
 
 // A world is the processes of a demo and the directory that they work in.
 type world struct {
-	life    context.Context // of its processes
-	dir     string          // the books
-	inner   string          // database, keys, logs
-	binary  string          // the ringi program
-	runs    string          // the database, when it is not in the directory
-	address string          // of the server
-	died    func(error)
+	life   context.Context // of its processes
+	dir    string          // the books
+	inner  string          // database, keys, logs
+	binary string          // the ringi program
+	runs   string          // the database, when it is not in the directory
+	died   func(error)
 
-	server, worker *process
-	services       []*process
-	clerk          *clerk
-	clients        []*api.Client
+	addresses []string // of the servers
+	own       *server  // the database's, when the demo started one
+	servers   []*process
+	workers   []*process
+	services  []*process
+	clerks    []*clerk      // as many as servers, so that requests are spread
+	clients   []*api.Client // of people and the shop
+	checks    []*api.Client // one for each server, to see whether it answers
+	count     *counter
+}
+
+// A server is a PostgreSQL server of the demo's own.
+type server struct {
+	url    string
+	crash  func() error // ends all its processes at once
+	resume func(context.Context) error
+	log    func() string // what it said since it was started last
+	close  func() error  // ends it and removes its data
 }
 
 // newWorld prepares the directory; nothing runs yet. The processes live as long
@@ -54,9 +70,20 @@ func newWorld(life context.Context, c Config, orders []byte, died func(error)) (
 	if err := os.WriteFile(w.orders(), orders, 0o600); err != nil {
 		return nil, fmt.Errorf("write the orders: %w", err)
 	}
-	if w.address, err = freeAddress(); err != nil {
-		return nil, err
+	var urls []string
+	for range max(c.Nodes, 1) {
+		address, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		url := "http://" + address
+		check, err := api.NewClient(api.ClientConfig{Address: url, Timeout: checkTime})
+		if err != nil {
+			return nil, err
+		}
+		w.addresses, urls, w.checks = append(w.addresses, address), append(urls, url), append(w.checks, check)
 	}
+	w.count = newCounter(urls)
 	return w, w.makePeople()
 }
 
@@ -96,7 +123,9 @@ func people() []access.Principal {
 // makePeople draws everybody's key, writes the server's file of keys and the
 // worker's own, and makes the clients with which the shop and its people act.
 func (w *world) makePeople() error {
-	w.clerk = &clerk{people: map[string]ringi.Service{}}
+	for range w.addresses {
+		w.clerks = append(w.clerks, &clerk{people: map[string]ringi.Service{}})
+	}
 	var lines []string
 	for _, who := range people() {
 		key, line, err := access.NewKey(who)
@@ -107,16 +136,18 @@ func (w *world) makePeople() error {
 		if err := os.WriteFile(w.keyFile(who.ID), []byte(key+"\n"), 0o600); err != nil {
 			return fmt.Errorf("write the key of %s: %w", who.ID, err)
 		}
-		client, err := api.NewClient(api.ClientConfig{Address: w.url(), Key: key})
-		if err != nil {
-			return err
-		}
-		w.clients = append(w.clients, client)
-		switch {
-		case who.ID == shopName:
-			w.clerk.shop = client
-		case who.Kind == ringi.Person:
-			w.clerk.people[who.ID] = client
+		for i, c := range w.clerks {
+			client, err := api.NewClient(api.ClientConfig{Address: w.urls(i), Key: key})
+			if err != nil {
+				return err
+			}
+			w.clients = append(w.clients, client)
+			switch {
+			case who.ID == shopName:
+				c.shop = client
+			case who.Kind == ringi.Person:
+				c.people[who.ID] = client
+			}
 		}
 	}
 	if err := os.WriteFile(w.keys(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
@@ -135,10 +166,21 @@ func freeAddress() (string, error) {
 	return ln.Addr().String(), ln.Close()
 }
 
-func (w *world) url() string { return "http://" + w.address }
+// urls are the servers as a client is told them, another one first for each:
+// that one is asked as long as it answers.
+func (w *world) urls(first int) string {
+	var all []string
+	for i := range w.addresses {
+		all = append(all, "http://"+w.addresses[(first+i)%len(w.addresses)])
+	}
+	return strings.Join(all, ",")
+}
 
-// start starts everything: the services, then the server, then the worker that
-// connects the two.
+// cluster reports whether there is more than one server.
+func (w *world) cluster() bool { return len(w.addresses) > 1 }
+
+// start starts everything: the services, then the servers, then the workers that
+// connect the two.
 func (w *world) start(ctx context.Context, seed uint64, call time.Duration) error {
 	urls := map[string]string{}
 	for _, name := range order.ServiceNames() {
@@ -151,35 +193,47 @@ func (w *world) start(ctx context.Context, seed uint64, call time.Duration) erro
 		}
 		urls[name] = url
 	}
-	w.server = w.process("server", "serve", "--database", w.database(), "--listen", w.address, "--keys", w.keys(),
-		"--outbox", "file:"+filepath.Join(w.inner, "outbox.jsonl"))
-	w.worker = w.process("worker", "demo", "worker", "--server", w.url(), "--key-file", w.keyFile(workerName),
-		"--stock", urls[order.Stock], "--payment", urls[order.Payment], "--shipping", urls[order.Shipping], "--mail", urls[order.Mail],
-		"--seed", fmt.Sprint(seed), "--call", call.String())
-	if _, err := w.server.start(ctx); err != nil {
-		return err
+	for i, address := range w.addresses {
+		name, outbox, helper := "server", "outbox", workerName
+		if w.cluster() {
+			name, outbox, helper = nodeName(i), fmt.Sprintf("outbox-%d", i+1), fmt.Sprintf("%s %d", workerName, i+1)
+		}
+		w.servers = append(w.servers, w.process(name, "serve", "--database", w.database(), "--listen", address, "--keys", w.keys(),
+			"--outbox", "file:"+filepath.Join(w.inner, outbox+".jsonl")))
+		w.workers = append(w.workers, w.process(helper, "demo", "worker", "--server", w.urls(i), "--key-file", w.keyFile(workerName),
+			"--stock", urls[order.Stock], "--payment", urls[order.Payment], "--shipping", urls[order.Shipping], "--mail", urls[order.Mail],
+			"--seed", fmt.Sprint(seed), "--call", call.String()))
 	}
-	if err := w.ready(ctx); err != nil {
-		return err
+	for i, p := range w.servers {
+		if _, err := p.start(ctx); err != nil {
+			return err
+		}
+		if err := w.ready(ctx, i); err != nil {
+			return err
+		}
 	}
-	_, err := w.worker.start(ctx)
-	return err
+	for _, p := range w.workers {
+		if _, err := p.start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *world) process(name string, args ...string) *process {
 	return &process{
 		life: w.life, name: name, binary: w.binary, args: args, dir: w.inner,
-		log: filepath.Join(w.inner, name+".log"), died: w.died,
+		log: filepath.Join(w.inner, strings.ReplaceAll(name, " ", "-")+".log"), died: w.died,
 	}
 }
 
-// ready waits until the server answers durably.
-func (w *world) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("the server did not answer within %s; see %s", readyWithin, w.server.log))
+// ready waits until a server answers durably.
+func (w *world) ready(ctx context.Context, nth int) error {
+	p := w.servers[nth]
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("%s did not answer within %s; see %s", p.name, readyWithin, p.log))
 	defer cancel()
-	client := w.clients[0]
 	for {
-		err := client.Check(ctx)
+		err := w.checks[nth].Check(ctx)
 		if err == nil {
 			return nil
 		}
@@ -191,7 +245,7 @@ func (w *world) ready(ctx context.Context) error {
 
 // leased asks how many tasks are under lease.
 func (w *world) leased(ctx context.Context) (int, error) {
-	page, err := w.clerk.shop.List(ctx, ringi.WorkerQuery{Tenant: ringi.DefaultTenant})
+	page, err := w.clerks[0].shop.List(ctx, ringi.WorkerQuery{Tenant: ringi.DefaultTenant})
 	if err != nil {
 		return 0, err
 	}
@@ -205,13 +259,22 @@ func (w *world) leased(ctx context.Context) (int, error) {
 // stop ends everything in the order in which nobody misses anybody.
 func (w *world) stop() error {
 	var errs []error
-	for _, c := range w.clients { // first, since a server that ends waits for connections that were never used
+	for _, c := range slices.Concat(w.clients, w.checks) { // first, since a server that ends waits for connections that were never used
 		errs = append(errs, c.Close())
 	}
-	for _, p := range append([]*process{w.worker, w.server}, w.services...) {
-		if p != nil {
-			errs = append(errs, p.stop())
-		}
+	for _, p := range slices.Concat(w.workers, w.servers, w.services) {
+		errs = append(errs, p.stop())
 	}
 	return errors.Join(errs...)
+}
+
+// endDatabase ends the demo's own database, and keeps what it said last.
+func (w *world) endDatabase() error {
+	if w.own == nil {
+		return nil
+	}
+	own := w.own
+	w.own = nil
+	kept := os.WriteFile(filepath.Join(w.inner, "postgres.log"), []byte(own.log()), 0o600)
+	return errors.Join(own.close(), kept)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ringiflow/ringi/api"
@@ -127,13 +128,13 @@ func ReadKey(file string) (string, error) {
 	return key, nil
 }
 
-// isLocal reports whether an address is on this machine.
+// isLocal reports whether an address is on this machine, or all of a list are.
 func isLocal(server string) bool {
-	u, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	return IsLocalHost(u.Hostname())
+	all, err := api.Addresses(server)
+	return err == nil && !slices.ContainsFunc(all, func(address string) bool {
+		u, err := url.Parse(address)
+		return err != nil || !IsLocalHost(u.Hostname())
+	})
 }
 
 // IsLocalHost reports whether a host without port is this machine and no other

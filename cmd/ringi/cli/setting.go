@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/config"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/relay"
@@ -73,7 +74,7 @@ const (
 // allSettings is every setting, in the order in which it is printed.
 func allSettings() []setting {
 	return []setting{
-		{name: SetServer, fallback: DefaultServer, usage: "address of the server", reason: "where ringi serve listens by default", check: checkServer},
+		{name: SetServer, fallback: DefaultServer, usage: "address of the server; of several on one database, separated by commas, the next is asked while one is away", reason: "where ringi serve listens by default", check: checkServer},
 		{name: SetKeyFile, usage: "file that holds the key to use", reason: "the key that serve or dev made on this machine is found by itself"},
 		{name: SetOutput, fallback: OutputTable, usage: "how to print data: table or json", reason: "people read it first; scripts say json", check: oneOf(OutputTable, OutputJSON)},
 		{name: SetDatabase, fallback: DefaultDatabase, usage: "sqlite:PATH or postgres://…", reason: "one file in the working directory, nothing to install", check: checkDatabase},
@@ -272,9 +273,8 @@ func oneOf(words ...string) func(string) error {
 }
 
 func checkServer(v string) error {
-	u, err := url.Parse(v)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("the server %q is not an address: write http:// or https:// and a host, as in %s", v, DefaultServer)
+	if _, err := api.Addresses(v); err != nil {
+		return fmt.Errorf("the server %q is not an address: write http:// or https:// and a host, as in %s; several are separated by commas", v, DefaultServer)
 	}
 	return nil
 }

@@ -27,6 +27,12 @@ server and the worker are killed with SIGKILL at least five times each, while
 tasks are under lease, and started again. In the end the books of the services,
 which know nothing of ringi, must say exactly what each order's line asks for.
 
+With --nodes 3 three servers share one PostgreSQL database, each with a worker;
+clients ask the next one while one is away. Without --database the demo starts a
+PostgreSQL server of its own (installed programs, on Debian else apt-get; a
+directory that it removes, a free port) and crashes that too. What each node
+committed is shown at the end, and every log is folded again.
+
 The seed decides the moments and the order of the kills. Tasks in flight are
 those under lease when a process was killed; delivered again counts the attempts
 and hand-outs that followed one that nobody answered for; late results came from
@@ -37,13 +43,18 @@ all that "ringi demo verify DIR" reads, and sqlite3 alone gives the same sums
 (see examples/order/README.md). Exit code 0 says that every order came out as its
 line says, that nothing happened twice or got lost, and that the kills hit work.`
 
+// mostNodes is how many servers one machine can play with profit.
+const mostNodes = 9
+
 // demoOptions are the flags of ringi demo.
 type demoOptions struct {
 	orders int           // of the embedded ones; 0 is all
 	seed   uint64        // of the kills
 	keep   string        // the directory that stays; "" is a temporary one
 	chaos  time.Duration // 0 feeds every order once
-	runs   string        // PostgreSQL database; "" is a file of the demo
+	runs   string        // PostgreSQL database; "" is a file of the demo, or a server of its own for several nodes
+	nodes  int           // servers
+	rate   int           // orders a second under chaos
 }
 
 // demoCommand is ringi demo with its subcommands.
@@ -56,7 +67,8 @@ func (p program) demoCommand() *cobra.Command {
 		Example: `  ringi demo
   ringi demo --orders 25 --seed 7 --keep /tmp/books && ringi demo verify /tmp/books
   ringi demo --chaos 10m --json
-  ringi demo --database postgres://ringi@127.0.0.1/demo`,
+  ringi demo --nodes 3
+  ringi demo --nodes 3 --database postgres://ringi@127.0.0.1/demo`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
@@ -66,8 +78,11 @@ func (p program) demoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.orders < 0 || o.orders > len(lines) || o.chaos < 0 {
-				return cli.Usage("--chaos feeds them again and again", "--orders is at most %d, and neither it nor --chaos can be negative", len(lines))
+			if o.orders < 0 || o.orders > len(lines) || o.chaos < 0 || o.rate < 0 {
+				return cli.Usage("--chaos feeds them again and again", "--orders is at most %d, and neither it nor --chaos nor --rate can be negative", len(lines))
+			}
+			if o.nodes < 1 || o.nodes > mostNodes {
+				return cli.Usage("", "--nodes is between 1 and %d", mostNodes)
 			}
 			if err := server.CheckUnused(cmd.Context(), o.runs); err != nil {
 				return err
@@ -81,7 +96,9 @@ func (p program) demoCommand() *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 0, "from which the moments of the kills are drawn (default: drawn, and told)")
 	f.StringVar(&o.keep, "keep", "", "directory for the books, the orders and the runs; new or empty")
 	f.DurationVar(&o.chaos, "chaos", 0, "feed the orders again and again, and kill, for so long; then check every run's log too")
-	f.StringVar(&o.runs, cli.SetDatabase, "", "PostgreSQL database without runs, postgres://…, in place of a file of the demo's own")
+	f.IntVar(&o.rate, "rate", 0, "orders a second under --chaos (default 8)")
+	f.IntVar(&o.nodes, "nodes", 1, "servers on one database, each with a worker; kills go round")
+	f.StringVar(&o.runs, cli.SetDatabase, "", "PostgreSQL database without runs, postgres://…; without it the demo has a file, and for several nodes a PostgreSQL server of its own, which it crashes too")
 	cmd.AddCommand(p.demoVerifyCommand(), p.demoWorkerCommand(), p.demoServiceCommand())
 	return cmd
 }
@@ -97,11 +114,15 @@ func (p program) demo(ctx context.Context, o demoOptions) error {
 		return err
 	}
 	result, report, err := demo.Run(ctx, demo.Config{
-		Binary: binary, Dir: dir, Orders: o.orders, Seed: o.seed, Chaos: o.chaos, Database: o.runs, Story: p.Stderr, Now: p.Now,
+		Binary: binary, Dir: dir, Orders: o.orders, Seed: o.seed, Chaos: o.chaos, Rate: o.rate,
+		Nodes: o.nodes, Database: o.runs, Story: p.Stderr, Now: p.Now,
 	})
 	switch {
 	case ctx.Err() != nil:
-		err = cli.ErrInterrupted
+		if result.ServerKills+result.WorkerKills > 0 {
+			p.Say("until it was interrupted it %s", result.Summary())
+		}
+		err = errors.Join(p.demoNodes(result), cli.ErrInterrupted)
 	case err == nil:
 		err = p.demoEnd(result, report)
 	}
@@ -148,6 +169,9 @@ func (p program) demoEnd(r demo.Result, report order.Report) error {
 		}
 		p.Say("")
 	}
+	if err := p.demoNodes(r); err != nil {
+		return err
+	}
 	p.Say("%s\n%s", demo.Verdict(report), r.Summary())
 	failings := r.Failings()
 	for _, f := range failings {
@@ -165,6 +189,20 @@ func (p program) demoEnd(r demo.Result, report order.Report) error {
 		}
 	}
 	return nil
+}
+
+// demoNodes says, for people, what each of several servers did.
+func (p program) demoNodes(r demo.Result) error {
+	if len(r.Nodes) == 0 || p.JSON() {
+		return nil
+	}
+	t := cli.Table{Head: []string{"NODE", "KILLED", "COMMITS", "RUNS STARTED", "RUNS ENDED"}}
+	for _, n := range r.Nodes {
+		t.Row(n.Name, strconv.Itoa(n.Kills), strconv.Itoa(n.Commits), strconv.Itoa(n.Started), strconv.Itoa(n.Ended))
+	}
+	err := t.Write(p.Stdout, p.Colours())
+	p.Say("")
+	return err
 }
 
 // demoTable is the table at the end: a row for each kind of order, and the sums.

@@ -26,9 +26,18 @@ func programs(ctx context.Context) (string, error) {
 	if err != nil || os.Geteuid() != 0 {
 		return "", errors.New("pgtest: no PostgreSQL server is installed here (initdb and postgres were looked for in PATH, at pg_config --bindir and below /usr/lib/postgresql): install one, on Debian with apt-get install postgresql")
 	}
-	cmd := exec.CommandContext(ctx, apt, "install", "-y", "--no-install-recommends", "postgresql")
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	install := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, apt, args...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		return cmd.CombinedOutput()
+	}
+	out, err := install("install", "-y", "--no-install-recommends", "postgresql")
+	if err != nil { // a fresh machine has no lists of packages, or old ones
+		if out, err = install("update"); err == nil {
+			out, err = install("install", "-y", "--no-install-recommends", "postgresql")
+		}
+	}
+	if err != nil {
 		return "", fmt.Errorf("pgtest: no PostgreSQL server is installed and apt-get install postgresql failed: %w\n%s", err, out)
 	}
 	if dir := findPrograms(ctx); dir != "" {
