@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/api"
+	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/engine/replay"
+	"github.com/ringiflow/ringi/store/postgres/pgtest"
+	"github.com/ringiflow/ringi/worker"
+)
+
+const (
+	chainDefinition = `ringi: v1
+name: chain
+steps:
+  - { id: a, activity: chain.a, effect: pure }
+  - { id: b, activity: chain.b, effect: pure }
+`
+	// A lease of a second: a test waits for its loss.
+	slowDefinition = `ringi: v1
+name: slow
+steps:
+  - id: a
+    activity: slow.a
+    effect: pure
+    queue: slow
+    timeouts: { heartbeat: 1s, attempt: 5m }
+    retry: { attempts: 5, backoff: { initial: 100ms, max: 100ms } }
+    output: { type: object, required: [by], properties: { by: { type: string } } }
+output: { by: "${ steps.a.output.by }" }
+`
+)
+
+// A fleet is servers as processes of their own on one PostgreSQL database.
+type fleet struct {
+	*desk
+	pg    *pgtest.Server
+	nodes []*fleetNode
+}
+
+// A fleetNode is one of them.
+type fleetNode struct {
+	process
+	t   *testing.T
+	url string
+	svc *api.Client
+}
+
+// newFleet starts n servers.
+func newFleet(t *testing.T, n int) *fleet {
+	t.Helper()
+	pg, err := pgtest.Start(t.Context(), pgtest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pg.Close() })
+	f := &fleet{desk: newDesk(t), pg: pg}
+	for range n {
+		f.join(pg.URL("postgres"))
+	}
+	return f
+}
+
+// join starts one more server, which reaches the database at this address.
+func (f *fleet) join(database string) *fleetNode {
+	f.t.Helper()
+	f.env["RINGI_DATABASE"] = database
+	n := &fleetNode{t: f.t, process: f.server()}
+	n.url = f.env["RINGI_SERVER"]
+	f.env["RINGI_DATABASE"] = f.pg.URL("postgres")
+	key, err := cli.ReadKey(filepath.Join(f.dir, "ringi.db.key"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if n.svc, err = api.NewClient(api.ClientConfig{Address: n.url, Key: key}); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		_ = n.svc.Close()
+		_ = n.Process.Signal(syscall.SIGCONT) // one that stands still would not end
+		_ = n.Process.Kill()
+		n.exit()
+	})
+	f.nodes = append(f.nodes, n)
+	return n
+}
+
+// publish publishes definitions.
+func (f *fleet) publish(definitions ...string) {
+	f.t.Helper()
+	for _, d := range definitions {
+		if got := f.runWith(d, "publish", "-"); got.code != cli.ExitOK {
+			f.t.Fatalf("publish: %+v", got)
+		}
+	}
+}
+
+// replayed folds every log again, and wants so many runs.
+func (f *fleet) replayed(runs int) {
+	f.t.Helper()
+	var got replay.Report
+	f.ok(&got, "replay", "--all")
+	if got.Runs != runs || len(got.Mismatches) != 0 {
+		f.t.Errorf("replayed %+v, want %d runs that follow from their events", got, runs)
+	}
+}
+
+// signal sends a signal.
+func (n *fleetNode) signal(s syscall.Signal) {
+	n.t.Helper()
+	if err := n.Process.Signal(s); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// start starts a run.
+func (n *fleetNode) start(definition string) ringi.RunID {
+	n.t.Helper()
+	r := n.svc.Do(n.t.Context(), ringi.Command{Do: ringi.Start{Definition: definition}})[0]
+	if r.Err != nil {
+		n.t.Fatalf("start: %v", r.Err)
+	}
+	return r.Run
+}
+
+// poll takes one task of the queue slow.
+func (n *fleetNode) poll(worker string, wait time.Duration) []ringi.Task {
+	n.t.Helper()
+	tasks, err := n.svc.Poll(n.t.Context(), ringi.PollRequest{Worker: worker, Queue: "slow", Max: 1, Wait: wait})
+	if err != nil {
+		n.t.Fatalf("poll: %v", err)
+	}
+	return tasks
+}
+
+// take polls until it has a task, and confirms it.
+func (n *fleetNode) take(worker string) ringi.Task {
+	n.t.Helper()
+	var got []ringi.Task
+	eventually(n.t, "a task", func() bool {
+		got = n.poll(worker, time.Second)
+		return len(got) > 0
+	})
+	a, err := n.svc.Heartbeat(n.t.Context(), ringi.Beat{Run: got[0].Run, CallRef: got[0].CallRef, Worker: worker})
+	if err != nil || a[0].Outcome != ringi.Accepted {
+		n.t.Fatalf("heartbeat: %+v, %v", a, err)
+	}
+	return got[0]
+}
+
+// complete says that a task is done, by whom.
+func (n *fleetNode) complete(task ringi.Task, worker, by string) ringi.Result {
+	return n.svc.Do(n.t.Context(), ringi.Command{Run: task.Run, Do: ringi.CompleteActivity{
+		CallRef: task.CallRef, Worker: worker, Output: json.RawMessage(fmt.Sprintf(`{"by":%q}`, by)),
+	}})[0]
+}
+
+// completeLater is complete by somebody who waits long for the answer.
+func (n *fleetNode) completeLater(task ringi.Task, worker, by string) <-chan ringi.Result {
+	done := make(chan ringi.Result, 1)
+	go func() { done <- n.complete(task, worker, by) }()
+	return done
+}
+
+// ended wants a run to be completed, with this output.
+func (n *fleetNode) ended(run ringi.RunID, output string) {
+	n.t.Helper()
+	var v ringi.RunView
+	eventually(n.t, "the run to end", func() bool {
+		var err error
+		v, err = n.svc.Run(n.t.Context(), ringi.DefaultTenant, run)
+		return err == nil && v.Status.Final()
+	})
+	if v.Status != ringi.Completed || output != "" && string(v.Output) != output {
+		n.t.Errorf("run %s is %s with %s, want completed with %s", run, v.Status, v.Output, output)
+	}
+}
+
+// work runs a worker on a node until the test ends or stop is called.
+func (n *fleetNode) work(name string, activities ...worker.Activity) (stop func()) {
+	n.t.Helper()
+	w, err := worker.New(worker.Config{Service: n.svc, Name: name, Queues: []worker.Queue{{Slots: 128, Activities: activities}}})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = w.Run(ctx)
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	n.t.Cleanup(stop)
+	return stop
+}
+
+// nothing is an activity that does nothing.
+func nothing(name string) worker.Activity {
+	return worker.Func(name, func(context.Context, json.RawMessage) (struct{}, error) { return struct{}{}, nil })
+}
+
+// metric reads a number of a node.
+func (n *fleetNode) metric(name string) int {
+	n.t.Helper()
+	resp, err := http.Get(n.url + "/metrics")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			f, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				n.t.Fatal(err)
+			}
+			return int(f)
+		}
+	}
+	n.t.Fatalf("there is no metric %s", name)
+	return 0
+}
