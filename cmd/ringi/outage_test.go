@@ -50,8 +50,10 @@ func TestAServerOutlivesWhatABaseDoes(t *testing.T) {
 	}{
 		{"restarted", func() { must(f.pg.Stop()) }, func() { must(f.pg.Resume(t.Context())) }},
 		{"crashed", func() { must(f.pg.Crash()) }, func() { must(f.pg.Resume(t.Context())) }},
-		{"read-only", func() { admin("alter database app set default_transaction_read_only = on"); admin(end) },
-			func() { admin("alter database app set default_transaction_read_only = off") }},
+		{
+			"read-only", func() { admin("alter database app set default_transaction_read_only = on"); admin(end) },
+			func() { admin("alter database app set default_transaction_read_only = off") },
+		},
 		{"out of connections", func() { admin("alter role app connection limit 0"); admin(end) }, func() { admin("alter role app connection limit -1") }},
 	} {
 		outage.begin()
