@@ -1,4 +1,5 @@
-# Everything here needs only Go; the tools are fetched and cached by go tool.
+# Everything here needs only Go; the tools are fetched and cached by go tool. The
+# tests also need what tools/need-*.sh look for, and install where they may.
 .DEFAULT_GOAL := help
 .PHONY: help build demo demo-cluster sim mutants test check lint fmt fuzz bench
 
@@ -29,6 +30,7 @@ mutants: ## break every safety rule by a patch of sim/mutants, and find each by 
 
 test: ## every test under the race detector; ends with N passed, N failed, 0 skipped
 	@tools/need-cc.sh
+	@tools/need-sdk.sh
 	@go build -C tools -buildvcs=false -o ../bin/testsum ./testsum
 	@CGO_ENABLED=1 bin/testsum -dirs .,tools -limit 30m -- -race -timeout 20m -p 2 ./...
 
@@ -36,6 +38,7 @@ check: ## before a commit: format, vet, laws, and the tests without the race det
 	@unformatted=$$($(TOOL) gofumpt -l .) || exit 1; \
 	test -z "$$unformatted" || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }
 	@go vet ./...
+	@tools/need-sdk.sh
 	@go build -C tools -buildvcs=false -o ../bin/testsum ./testsum
 	@bin/testsum -dirs .,tools -limit 10m -- ./...
 

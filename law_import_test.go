@@ -66,7 +66,9 @@ var mayImport = map[string][]string{
 	// what they all have in common, and nothing but the rest of cmd/ringi may
 	// import them.
 	"cmd/ringi": {"*"},
-	"bench":     {"*"},
+	// Worker libraries of every language against a real server: only tests.
+	"sdk/conformance": {"*"},
+	"bench":           {"*"},
 }
 
 // packageRule returns what the package in dir may import of ours.
