@@ -28,8 +28,17 @@ type row struct {
 	state  State
 	epoch  int64
 	nextAt int64 // microseconds
+	lease  int64 // when the claim ends; 0 while nobody has it
 	size   int   // payload bytes
+	whole  any   // what the source keeps of the row until it is taken
 }
+
+// held tells whether a relay has the row now.
+func (r *row) held(now int64) bool { return r.lease > now }
+
+// moment is when a row's turn comes: when it is due or, if its lease ended without
+// a mark, at that end, behind what was due meanwhile.
+func (r *row) moment() int64 { return max(r.nextAt, r.lease) }
 
 // shelf is what a source lets the choice read of the claim's destination (and
 // partitions), all inside the claim's transaction. Every source implements it,
@@ -37,16 +46,17 @@ type row struct {
 type shelf interface {
 	// tenants lists tenants that have undelivered rows, ascending.
 	tenants(ctx context.Context) ([]int64, error)
-	// due lists a tenant's undelivered rows with next_at at or before now, by
-	// (next_at, n), after that of the last row seen, at most page of them. end
-	// says that there are no more behind them.
+	// due lists a tenant's undelivered rows with next_at at or before now that no
+	// relay has, by (next_at, n), after that of the last row seen, at most page of
+	// them. end says that there are no more behind them.
 	due(ctx context.Context, tenant, now int64, last row) (rows []row, end bool, err error)
 	// runs lists, for each key, its first undelivered rows by seq, as many as
 	// the key is mapped to.
 	runs(ctx context.Context, most map[Key]int) (map[Key][]row, error)
 }
 
-// setback moves a row that cannot be claimed before its head out of the way, so
+// setback moves a row whose turn has not come, or that cannot be claimed before
+// its head, out of the way, so
 // that the rows of a blocked key do not stand in front of all others at every
 // claim. It is never later than the moment at which the head is due.
 type setback struct {
@@ -156,6 +166,11 @@ func (l *line) next(ctx context.Context) (row, bool, error) {
 		}
 		r := l.page[0]
 		l.page = l.page[1:]
+		if r.moment() > r.nextAt {
+			l.choice.setbacks = append(l.choice.setbacks, setback{row: r, nextAt: r.moment()})
+			l.choice.more = true // it is due all the same
+			continue
+		}
 		if r.seq == 0 {
 			return r, true, nil
 		}
@@ -172,8 +187,9 @@ func (l *line) open(r row) {
 	back, seen := l.heads[r.key]
 	if !seen {
 		run := l.runs[r.key]
-		if len(run) > 0 && run[0].nextAt > r.nextAt && run[0].nextAt <= l.now {
-			l.choice.setbacks = append(l.choice.setbacks, setback{row: r, nextAt: run[0].nextAt})
+		if len(run) > 0 && run[0].moment() > r.nextAt && run[0].moment() <= l.now {
+			l.choice.setbacks = append(l.choice.setbacks, setback{row: r, nextAt: run[0].moment()})
+			l.choice.more = true
 			return // its head is still to come
 		}
 		back = l.begin(run)
@@ -191,8 +207,8 @@ func (l *line) begin(run []row) int64 {
 	}
 	head := run[0]
 	switch {
-	case head.nextAt > l.now && head.state == Claimed:
-		return min(head.nextAt, l.now+heldPause.Microseconds())
+	case head.held(l.now):
+		return min(head.lease, l.now+heldPause.Microseconds())
 	case head.nextAt > l.now:
 		return head.nextAt
 	case head.state == Claimed:

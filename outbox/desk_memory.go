@@ -20,7 +20,7 @@ func (s *Memory) List(ctx context.Context, f Filter) ([]Entry, error) {
 	var list []Entry
 	for _, r := range s.selected(f) {
 		list = append(list, Entry{
-			Message: r.Message, State: r.state, Attempts: r.attempts, NextAt: fromMicro(r.nextAt),
+			Message: r.Message, State: r.state, Attempts: r.attempts, NextAt: fromMicro(cmp.Or(r.lease, r.nextAt)),
 			ClaimedBy: r.by, DeliveredAt: r.delivered, LastError: r.err,
 		})
 	}
@@ -78,7 +78,7 @@ func (s *Memory) anyOld(at time.Time, f Filter) bool {
 }
 
 func (s *Memory) reopen(r *memoryRow, at time.Time) {
-	r.state, r.attempts, r.nextAt, r.by, r.delivered = Pending, 0, at.UnixMicro(), "", time.Time{}
+	r.state, r.attempts, r.nextAt, r.lease, r.by, r.delivered = Pending, 0, at.UnixMicro(), 0, "", time.Time{}
 	s.open[r.ID] = r
 }
 

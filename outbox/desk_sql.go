@@ -19,16 +19,19 @@ type runner interface {
 
 const (
 	deskList = `select id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, created_at,
-		state, attempts, next_at, coalesce(claimed_by, ''), delivered_at, coalesce(last_error, '') from outbox where `
+		` + stateColumn + `, attempts, coalesce(lease_end, next_at), coalesce(claimed_by, ''), delivered_at, coalesce(last_error, '') from outbox where `
+
+	// stateColumn is the State of a row.
+	stateColumn = `case when lease_end is null then state else 1 end`
 
 	// What waits behind a parked message that is no longer there.
-	deskRelease = ` and state = 0 and not exists (select 1 from outbox p where p.state = -1 and p.tenant = o.tenant
+	deskRelease = ` and state = 0 and lease_end is null and not exists (select 1 from outbox p where p.state = -1 and p.tenant = o.tenant
 		and p.aggregatetype = o.aggregatetype and p.aggregateid = o.aggregateid and p.destination = o.destination)`
 
-	deskBacklog = `select destination, tenant, count(case when state = 0 then 1 end), count(case when state = 1 then 1 end), count(case when state = -1 then 1 end),
-			count(case when state = 0 and attempts > 0 then 1 end), count(case when state = 3 then 1 end), min(case when state < 2 then created_at end)
-		from (select destination, tenant, state, attempts, created_at from outbox where state < 2
-			union all select destination, tenant, state, attempts, created_at from outbox where state = 3) as w
+	deskBacklog = `select destination, tenant, count(case when state = 0 and lease_end is null then 1 end), count(lease_end), count(case when state = -1 then 1 end),
+			count(case when state = 0 and lease_end is null and attempts > 0 then 1 end), count(case when state = 3 then 1 end), min(case when state < 2 then created_at end)
+		from (select destination, tenant, state, lease_end, attempts, created_at from outbox where state < 2
+			union all select destination, tenant, state, lease_end, attempts, created_at from outbox where state = 3) as w
 		group by destination, tenant order by destination, tenant`
 )
 
@@ -146,7 +149,7 @@ func (q *query) where(f Filter) error {
 		}
 	}
 	if len(f.States) > 0 {
-		if err := q.among("state", f.States, "smallint"); err != nil {
+		if err := q.among(stateColumn, f.States, "smallint"); err != nil {
 			return err
 		}
 	}
@@ -236,7 +239,7 @@ func (m *moment) Scan(value any) error {
 // reopen makes the selected messages due.
 func (d deskSQL) reopen(ctx context.Context, r runner, at time.Time, f Filter) (int, error) {
 	q := d.query("")
-	q.text.WriteString("update outbox set state = 0, attempts = 0, next_at = " + q.arg(at) + ", delivered_at = null, claimed_by = null where id in (select id from outbox where ")
+	q.text.WriteString("update outbox set state = 0, attempts = 0, next_at = " + q.arg(at) + ", delivered_at = null, lease_end = null, claimed_by = null where id in (select id from outbox where ")
 	return d.change(ctx, r, at, f, q)
 }
 

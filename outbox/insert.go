@@ -19,20 +19,17 @@ var ErrDuplicate = errors.New("outbox: message id is in the outbox already; ever
 // a *sql.Conn on which the caller has begun one.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 const (
 	sqliteHead = `insert into aggregate_head (tenant, aggregatetype, aggregateid, seq) values (?, ?, ?, ?)
-		on conflict (tenant, aggregatetype, aggregateid) do update set seq = seq + excluded.seq returning seq`
-	// Several heads at once, in the order of the list, and then their numbers.
-	sqliteHeads = `insert or fail into aggregate_head (tenant, aggregatetype, aggregateid, seq)
-		select value ->> 0, value ->> 1, value ->> 2, value ->> 3 from json_each(?) where true
 		on conflict (tenant, aggregatetype, aggregateid) do update set seq = seq + excluded.seq`
-	sqliteNumbers = `select json_group_array(json_array(j.key, h.seq)) from json_each(?) j join aggregate_head h
-		on h.tenant = j.value ->> 0 and h.aggregatetype = j.value ->> 1 and h.aggregateid = j.value ->> 2`
+	// ?10 is how many messages of the aggregate are written behind this one; below
+	// 0 for one without a number.
 	sqliteInsert = `insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
-		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`
+		values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+			case when ?10 < 0 then 0 else (select seq - ?10 from aggregate_head where tenant = ?2 and aggregatetype = ?4 and aggregateid = ?5) end, ?11, ?11)
+		on conflict (id) do nothing`
 )
 
 // InsertSQLite writes messages in the caller's open transaction, numbered per
@@ -54,61 +51,24 @@ func InsertSQLite(ctx context.Context, tx Tx, msgs ...Message) error {
 			tx = kept
 		}
 	}
-	last, err := takeHeads(ctx, tx, groups)
-	if err != nil {
-		return err
+	behind := make([]int, len(msgs))
+	for i := range behind {
+		behind[i] = -1
 	}
-	seqs := make([]int64, len(msgs))
-	for at, g := range groups {
+	for _, g := range groups {
+		if _, err := tx.ExecContext(ctx, sqliteHead, g.key.Tenant, g.key.AggregateType, g.key.AggregateID, len(g.members)); err != nil {
+			return fmt.Errorf("outbox: number the messages of %s %s: %w", g.key.AggregateType, g.key.AggregateID, err)
+		}
 		for i, m := range g.members {
-			seqs[m] = last[at] - int64(len(g.members)) + 1 + int64(i)
+			behind[m] = len(g.members) - 1 - i
 		}
 	}
 	for i := range msgs {
-		if err := insertRow(ctx, tx, &msgs[i], seqs[i]); err != nil {
+		if err := insertRow(ctx, tx, &msgs[i], behind[i]); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// takeHeads raises the head of each group by its size and returns its last number.
-func takeHeads(ctx context.Context, tx Tx, groups []group) ([]int64, error) {
-	last := make([]int64, len(groups))
-	switch len(groups) {
-	case 0:
-		return last, nil
-	case 1:
-		key := groups[0].key
-		err := tx.QueryRowContext(ctx, sqliteHead, key.Tenant, key.AggregateType, key.AggregateID, len(groups[0].members)).Scan(&last[0])
-		if err != nil {
-			return nil, fmt.Errorf("outbox: number the messages of %s %s: %w", key.AggregateType, key.AggregateID, err)
-		}
-		return last, nil
-	}
-	heads := make([][4]any, len(groups))
-	for i, g := range groups {
-		heads[i] = [4]any{g.key.Tenant, g.key.AggregateType, g.key.AggregateID, len(g.members)}
-	}
-	list, err := json.Marshal(heads)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: number the messages of %d aggregates: %w", len(groups), err)
-	}
-	var numbers string
-	if _, err = tx.ExecContext(ctx, sqliteHeads, string(list)); err == nil {
-		err = tx.QueryRowContext(ctx, sqliteNumbers, string(list)).Scan(&numbers)
-	}
-	var pairs [][2]int64
-	if err == nil {
-		err = json.Unmarshal([]byte(numbers), &pairs)
-	}
-	if err != nil || len(pairs) != len(groups) {
-		return nil, fmt.Errorf("outbox: number the messages of %d aggregates, %d answered: %w", len(groups), len(pairs), err)
-	}
-	for _, p := range pairs {
-		last[p[0]] = p[1]
-	}
-	return last, nil
 }
 
 // preparer is a transaction that can keep a statement; *sql.Tx and *sql.Conn can.
@@ -148,22 +108,13 @@ func (t *keptTx) ExecContext(ctx context.Context, query string, args ...any) (sq
 	return stmt.ExecContext(context.WithoutCancel(ctx), args...)
 }
 
-// QueryRowContext implements Tx.
-func (t *keptTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	stmt, err := t.stmt(ctx, query)
-	if err != nil || ctx.Err() != nil { // the same error again, in the form of a row
-		return t.Tx.QueryRowContext(ctx, query, args...)
-	}
-	return stmt.QueryRowContext(context.WithoutCancel(ctx), args...)
-}
-
 func (t *keptTx) close() {
 	for _, stmt := range t.stmts {
 		_ = stmt.Close() // the transaction has its errors
 	}
 }
 
-func insertRow(ctx context.Context, tx Tx, m *Message, seq int64) error {
+func insertRow(ctx context.Context, tx Tx, m *Message, behind int) error {
 	headers, err := encodeHeaders(m.Headers)
 	if err != nil {
 		return fmt.Errorf("outbox: message %s: encode headers: %w", m.ID, err)
@@ -173,7 +124,7 @@ func insertRow(ctx context.Context, tx Tx, m *Message, seq int64) error {
 		payload = []byte{}
 	}
 	at := m.CreatedAt.UnixMicro()
-	res, err := tx.ExecContext(ctx, sqliteInsert, m.ID, m.Tenant, m.Destination, m.AggregateType, m.AggregateID, m.Type, payload, m.ContentType, headers, seq, at, at)
+	res, err := tx.ExecContext(ctx, sqliteInsert, m.ID, m.Tenant, m.Destination, m.AggregateType, m.AggregateID, m.Type, payload, m.ContentType, headers, behind, at)
 	if err != nil {
 		return fmt.Errorf("outbox: insert message %s: %w", m.ID, err)
 	}

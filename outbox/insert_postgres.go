@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -18,21 +17,22 @@ const (
 	pgInsertUnordered = `insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
 		values ($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, 0, $10, $10) on conflict (id) do nothing`
 
-	// Several travel as one JSON text, which every driver can pass. The heads are
-	// written in the order of the keys, and so are their locks.
-	pgInsertMany = `with m as (
-			select * from jsonb_to_recordset($1::text::jsonb) as x(id uuid, tenant bigint, destination text, aggregatetype text, aggregateid text,
-				type text, payload text, contenttype text, headers jsonb, back bigint, at timestamptz)),
-		h as (
+	// Several travel as arrays written as texts, which every driver can pass. The
+	// heads are written in the order of the keys, and so are their locks.
+	pgInsertMany = `with h as (
 			insert into aggregate_head (tenant, aggregatetype, aggregateid, seq)
-			select tenant, aggregatetype, aggregateid, n from jsonb_to_recordset($2::text::jsonb) as k(ord int, tenant bigint, aggregatetype text, aggregateid text, n bigint)
+			select tenant, aggregatetype, aggregateid, n from unnest($12::text::bigint[], $13::text::text[], $14::text::text[], $15::text::bigint[])
+				with ordinality as k(tenant, aggregatetype, aggregateid, n, ord)
 			order by ord
 			on conflict (tenant, aggregatetype, aggregateid) do update set seq = aggregate_head.seq + excluded.seq
 			returning tenant, aggregatetype, aggregateid, seq)
 		insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
-		select m.id, m.tenant, m.destination, m.aggregatetype, m.aggregateid, m.type, decode(m.payload, 'base64'), m.contenttype, m.headers,
+		select m.id, m.tenant, m.destination, m.aggregatetype, m.aggregateid, m.type, m.payload, m.contenttype, m.headers,
 			case when m.back < 0 then 0 else h.seq - m.back end, m.at, m.at
-		from m left join h on m.back >= 0 and (h.tenant, h.aggregatetype, h.aggregateid) = (m.tenant, m.aggregatetype, m.aggregateid)
+		from unnest($1::text::uuid[], $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::text[], $6::text::text[], $7::text::bytea[],
+			$8::text::text[], $9::text::jsonb[], $10::text::bigint[], $11::text::timestamptz[])
+			as m(id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, back, at)
+		left join h on m.back >= 0 and (h.tenant, h.aggregatetype, h.aggregateid) = (m.tenant, m.aggregatetype, m.aggregateid)
 		on conflict (id) do nothing`
 )
 
@@ -93,62 +93,40 @@ func pgInsertOne(m *Message) (Statement, error) {
 	return s, nil
 }
 
-// pgMessage and pgHead are the rows of pgInsertMany's parameters.
-type (
-	pgMessage struct {
-		ID            string            `json:"id"`
-		Tenant        int64             `json:"tenant"`
-		Destination   string            `json:"destination"`
-		AggregateType string            `json:"aggregatetype"`
-		AggregateID   string            `json:"aggregateid"`
-		Type          string            `json:"type"`
-		Payload       []byte            `json:"payload"`
-		ContentType   string            `json:"contenttype"`
-		Headers       map[string]string `json:"headers"`
-		Back          int64             `json:"back"` // how far below the head; negative when unordered
-		At            time.Time         `json:"at"`
-	}
-	pgHead struct {
-		Ord           int    `json:"ord"`
-		Tenant        int64  `json:"tenant"`
-		AggregateType string `json:"aggregatetype"`
-		AggregateID   string `json:"aggregateid"`
-		N             int64  `json:"n"`
-	}
-)
-
 func pgInsertAll(msgs []Message, groups []group) (Statement, error) {
-	rows := make([]pgMessage, len(msgs))
+	behind := make([]int64, len(msgs)) // how far below the head; negative when unordered
+	for i := range behind {
+		behind[i] = -1
+	}
+	heads := pgArrays(4, len(groups), 16)
+	for _, g := range groups {
+		heads[0].number(g.key.Tenant)
+		heads[1].text(g.key.AggregateType)
+		heads[2].text(g.key.AggregateID)
+		heads[3].number(int64(len(g.members)))
+		for j, m := range g.members {
+			behind[m] = int64(len(g.members) - 1 - j)
+		}
+	}
+	rows := pgArrays(11, len(msgs), 32)
 	for i := range msgs {
 		m := &msgs[i]
-		rows[i] = pgMessage{
-			ID: m.ID, Tenant: m.Tenant, Destination: m.Destination, AggregateType: m.AggregateType, AggregateID: m.AggregateID,
-			Type: m.Type, Payload: m.Payload, ContentType: m.ContentType, Headers: m.Headers, Back: -1, At: m.CreatedAt.Truncate(time.Microsecond).UTC(),
+		headers, err := encodeHeaders(m.Headers)
+		if err != nil {
+			return Statement{}, fmt.Errorf("outbox: message %s: encode headers: %w", m.ID, err)
 		}
-		if m.Payload == nil {
-			rows[i].Payload = []byte{}
+		rows[0].plain(m.ID)
+		rows[1].number(m.Tenant)
+		for column, text := range []string{m.Destination, m.AggregateType, m.AggregateID, m.Type} {
+			rows[2+column].text(text)
 		}
-		if m.Headers == nil {
-			rows[i].Headers = map[string]string{}
-		}
+		rows[6].bytes(m.Payload)
+		rows[7].text(m.ContentType)
+		rows[8].text(headers)
+		rows[9].number(behind[i])
+		rows[10].time(m.CreatedAt)
 	}
-	heads := make([]pgHead, len(groups))
-	for i, g := range groups {
-		n := int64(len(g.members))
-		heads[i] = pgHead{Ord: i, Tenant: g.key.Tenant, AggregateType: g.key.AggregateType, AggregateID: g.key.AggregateID, N: n}
-		for j, m := range g.members {
-			rows[m].Back = n - 1 - int64(j)
-		}
-	}
-	list, err := json.Marshal(rows)
-	if err != nil {
-		return Statement{}, fmt.Errorf("outbox: encode %d messages: %w", len(msgs), err)
-	}
-	keys, err := json.Marshal(heads)
-	if err != nil {
-		return Statement{}, fmt.Errorf("outbox: encode the keys of %d messages: %w", len(msgs), err)
-	}
-	return Statement{SQL: pgInsertMany, Args: []any{string(list), string(keys)}, Rows: int64(len(msgs))}, nil
+	return Statement{SQL: pgInsertMany, Args: append(pgParams(rows), pgParams(heads)...), Rows: int64(len(msgs))}, nil
 }
 
 // InsertPostgres writes messages in the caller's open transaction, as

@@ -100,7 +100,7 @@ func (s *Memory) Claim(ctx context.Context, c Claim) (Batch, error) {
 			s.turn = chosen.key.Tenant
 		}
 		r := s.open[chosen.id]
-		r.state, r.by, r.nextAt = Claimed, c.By, c.Now.Add(c.Lease).UnixMicro()
+		r.state, r.by, r.lease = Claimed, c.By, c.Now.Add(c.Lease).UnixMicro()
 		r.attempts++
 		r.epoch++
 		r.fence = fences[partitionOf(r.key)]
@@ -123,7 +123,7 @@ func (s *Memory) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 			continue
 		}
 		applied++
-		r.by = ""
+		r.by, r.lease = "", 0
 		if m.Error != "" {
 			r.err = m.Error
 		}
@@ -232,7 +232,7 @@ func (sh memoryShelf) tenants(context.Context) ([]int64, error) {
 
 func (sh memoryShelf) due(_ context.Context, tenant, now int64, last row) ([]row, bool, error) {
 	rows := sh.list(page, byDue, func(r row) bool {
-		return r.key.Tenant == tenant && r.nextAt <= now && byDue(r, last) > 0
+		return r.key.Tenant == tenant && r.nextAt <= now && !r.held(now) && byDue(r, last) > 0
 	})
 	return rows, len(rows) < page, nil
 }

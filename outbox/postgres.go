@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -50,15 +51,21 @@ func NewPostgres(db *sql.DB) *Postgres {
 }
 
 const (
-	pgAnyDue = `select exists (select 1 from outbox where state < 2 and destination = $1 and next_at <= $2)`
+	pgAnyDue = `select exists (select 1 from outbox where state < 2 and destination = $1 and next_at <= $2 and (lease_end is null or lease_end <= $2))`
+
+	// pgSpare lets the commit of this transaction wait for the disk no longer than
+	// that of the message itself did: when the server crashes, the last claims and
+	// marks may be undone, one whole transaction after the other from the end, and
+	// their messages are sent once more.
+	pgSpare = `spare as materialized (select set_config('synchronous_commit', 'off', true))`
 
 	pgPartitions = `insert into outbox_partition (destination, part) select $1, generate_series(0, $2 - 1) on conflict do nothing`
 
 	// Locks the partitions that are still the claimer's, in the order in which
 	// everybody locks them. Without a list it is all of them.
-	pgLock = `select p.part, p.epoch from outbox_partition p
+	pgLock = `with ` + pgSpare + ` select p.part, p.epoch from spare, outbox_partition p
 		where p.destination = $1 and ($2 = '' or (p.part, p.epoch) in (select part, epoch from jsonb_to_recordset(nullif($2, '')::jsonb) as f(part smallint, epoch bigint)))
-		order by p.part for no key update`
+		order by p.part for no key update of p`
 
 	pgLockAll = `select from outbox_partition order by destination, part for no key update`
 
@@ -67,24 +74,29 @@ const (
 
 	// Only a row that still is as it was chosen: a mark of its last claimer may
 	// have come in between.
-	pgClaim = `update outbox o set state = 1, attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = $2, next_at = $3
-		from jsonb_to_recordset($1::text::jsonb) as c(ord int, id uuid, epoch bigint, state smallint)
-		where o.id = c.id and o.claim_epoch = c.epoch and o.state = c.state
-		returning c.ord, o.id::text, o.tenant, o.destination, o.aggregatetype, o.aggregateid, o.type, o.payload, o.contenttype, o.headers::text,
+	pgClaim = `update outbox o set attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = $2, lease_end = $3
+		from unnest($1::text::uuid[], $4::text::bigint[], $5::text::bool[]) with ordinality as c(id, epoch, free, ord)
+		where o.id = c.id and o.claim_epoch = c.epoch and o.state = 0 and (o.lease_end is null) = c.free
+		returning c.ord - 1, o.id::text, o.tenant, o.destination, o.aggregatetype, o.aggregateid, o.type, o.payload, o.contenttype, o.headers::text,
 			o.seq, o.created_at, o.attempts, o.claim_epoch, o.part`
 
-	pgMark = `update outbox o set state = m.state, next_at = coalesce(m.next_at, o.next_at), attempts = o.attempts - m.back,
-			delivered_at = case when m.state = 2 then $2::timestamptz end,
-			last_error = case when m.state = 2 then null else coalesce(m.error, o.last_error) end, claimed_by = null
+	pgFenced = ` and (m.fence = 0 or (o.destination, o.part, m.fence) in (select destination, part, epoch from outbox_partition))`
+
+	// Deliveries, which are nearly all marks.
+	pgDelivered = `with ` + pgSpare + ` update outbox o set state = 2, delivered_at = $4, last_error = null, claimed_by = null, lease_end = null
+		from spare, unnest($1::text::uuid[], $2::text::bigint[], $3::text::bigint[]) as m(id, epoch, fence)
+		where o.id = m.id and o.claim_epoch = m.epoch and o.lease_end is not null` + pgFenced
+
+	pgMark = `update outbox o set state = m.state, next_at = coalesce(m.next_at, o.next_at), attempts = o.attempts - m.back, delivered_at = null,
+			last_error = coalesce(m.error, o.last_error), claimed_by = null, lease_end = null
 		from jsonb_to_recordset($1::text::jsonb) as m(id uuid, epoch bigint, fence bigint, state smallint, back int, next_at timestamptz, error text)
-		where o.id = m.id and o.claim_epoch = m.epoch and o.state = 1
-			and (m.fence = 0 or exists (select from outbox_partition p where p.destination = o.destination and p.part = o.part and p.epoch = m.fence))`
+		where o.id = m.id and o.claim_epoch = m.epoch and o.lease_end is not null` + pgFenced
 
 	pgPrune = `delete from outbox where id in (select id from outbox
 		where state = 2 and delivered_at < $1 order by delivered_at limit $2 for update skip locked)`
 
-	pgStats = `select count(*) filter (where state = 0), count(*) filter (where state = 1), count(*) filter (where state = -1),
-		count(*) filter (where state = 0 and attempts > 0), min(created_at) from outbox where state < 2`
+	pgStats = `select count(*) filter (where state = 0 and lease_end is null), count(lease_end), count(*) filter (where state = -1),
+		count(*) filter (where state = 0 and lease_end is null and attempts > 0), min(created_at) from outbox where state < 2`
 	pgDead = `select count(*) from outbox where state = 3`
 )
 
@@ -225,21 +237,14 @@ func pgSetBacks(ctx context.Context, tx *sql.Tx, setbacks []setback) error {
 
 // pgTake marks the chosen rows as claimed and reads them whole, in order.
 func pgTake(ctx context.Context, tx *sql.Tx, c Claim, chosen []row, fences map[int]int64) ([]ClaimedMessage, error) {
-	type pick struct {
-		Ord   int    `json:"ord"`
-		ID    string `json:"id"`
-		Epoch int64  `json:"epoch"`
-		State State  `json:"state"`
+	picks := pgArrays(3, len(chosen), 40)
+	for i := range chosen {
+		r := &chosen[i]
+		picks[0].plain(r.id)
+		picks[1].number(r.epoch)
+		picks[2].plain(strconv.FormatBool(r.lease == 0))
 	}
-	picks := make([]pick, len(chosen))
-	for i, r := range chosen {
-		picks[i] = pick{i, r.id, r.epoch, r.state}
-	}
-	list, err := json.Marshal(picks)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := tx.QueryContext(ctx, pgClaim, string(list), c.By, c.Now.Add(c.Lease))
+	rows, err := tx.QueryContext(ctx, pgClaim, picks[0].String(), c.By, c.Now.Add(c.Lease), picks[1].String(), picks[2].String())
 	if err != nil {
 		return nil, err
 	}
@@ -288,12 +293,53 @@ func (s *Postgres) Mark(ctx context.Context, at time.Time, marks []Mark) (int, e
 	if len(marks) == 0 {
 		return 0, nil
 	}
-	rows := make([]pgMarkRow, 0, len(marks))
+	// Rows are locked in the order of their ids.
+	sorted := slices.SortedFunc(slices.Values(marks), func(a, b Mark) int { return strings.Compare(a.ID, b.ID) })
+	// No row has another id, and PostgreSQL would refuse the others with it.
+	sorted = slices.DeleteFunc(sorted, func(m Mark) bool { return !canonicalUUID(m.ID) })
+	var applied int64
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		delivered, err := pgMarkDelivered(ctx, tx, at, sorted)
+		if err != nil {
+			return err
+		}
+		others, err := pgMarkOthers(ctx, tx, sorted)
+		applied = delivered + others
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("outbox: mark: %w", err)
+	}
+	return int(applied), nil
+}
+
+func pgMarkDelivered(ctx context.Context, tx *sql.Tx, at time.Time, marks []Mark) (int64, error) {
+	rows := pgArrays(3, len(marks), 40)
+	for i := range marks {
+		if m := &marks[i]; m.Outcome == MarkDelivered {
+			rows[0].plain(m.ID)
+			rows[1].number(m.Epoch)
+			rows[2].number(m.Fence)
+		}
+	}
+	if len(rows[0]) == 0 {
+		return 0, nil
+	}
+	res, err := tx.ExecContext(ctx, pgDelivered, append(pgParams(rows), at)...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// pgMarkOthers settles what was not delivered.
+func pgMarkOthers(ctx context.Context, tx *sql.Tx, marks []Mark) (int64, error) {
+	var rows []pgMarkRow
 	dead := false
 	for i := range marks {
 		m := &marks[i]
-		if !canonicalUUID(m.ID) {
-			continue // no row has it, and PostgreSQL would refuse the others with it
+		if m.Outcome == MarkDelivered {
+			continue
 		}
 		r := pgMarkRow{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence}
 		if m.Error != "" {
@@ -303,35 +349,27 @@ func (s *Postgres) Mark(ctx context.Context, at time.Time, marks []Mark) (int, e
 		dead = dead || r.State == Dead
 		rows = append(rows, r)
 	}
-	slices.SortFunc(rows, func(a, b pgMarkRow) int { return strings.Compare(a.ID, b.ID) })
+	if len(rows) == 0 {
+		return 0, nil
+	}
 	list, err := json.Marshal(rows)
 	if err != nil {
-		return 0, fmt.Errorf("outbox: mark: %w", err)
+		return 0, err
 	}
-	var applied int64
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, pgMark, string(list), at)
-		if err != nil {
-			return err
-		}
-		if dead {
-			crash(CrashDeadLetter)
-		}
-		applied, err = res.RowsAffected()
-		return err
-	})
+	res, err := tx.ExecContext(ctx, pgMark, string(list))
 	if err != nil {
-		return 0, fmt.Errorf("outbox: mark: %w", err)
+		return 0, err
 	}
-	return int(applied), nil
+	if dead {
+		crash(CrashDeadLetter)
+	}
+	return res.RowsAffected()
 }
 
-// stateOf is what a mark makes of its row: the state, when it is due, if that
+// stateOf is what a mark makes of a row that was not delivered: the state, when it is due, if that
 // changes, and how many attempts are given back.
 func stateOf(m *Mark) (state State, nextAt *time.Time, back int) {
 	switch m.Outcome {
-	case MarkDelivered:
-		return Delivered, nil, 0
 	case MarkDead:
 		return Dead, nil, 0
 	case MarkParked:

@@ -16,8 +16,8 @@ const (
 	pgGone   = `delete from outbox_relay where destination = $1 and lease_end < $2`
 	pgRelays = `select count(*) from outbox_relay where destination = $1 and lease_end > $2`
 	pgMine   = `select part, epoch from outbox_partition where destination = $1 and owner = $2 order by part for no key update`
-	pgRenew  = `update outbox_partition set lease_end = $3 where destination = $1 and part = any (string_to_array($2, ',')::smallint[])`
-	pgGive   = `update outbox_partition set owner = null, lease_end = 'epoch' where destination = $1 and part = any (string_to_array($2, ',')::smallint[])`
+	pgRenew  = `update outbox_partition set lease_end = $3 where destination = $1 and part = any ($2::text::smallint[])`
+	pgGive   = `update outbox_partition set owner = null, lease_end = 'epoch' where destination = $1 and part = any ($2::text::smallint[])`
 	// A row that somebody else has locked is being taken or claimed from.
 	pgFree = `update outbox_partition set owner = $2, epoch = epoch + 1, lease_end = $3
 		where destination = $1 and part in (select part from outbox_partition
@@ -123,7 +123,7 @@ func partNumbers(parts []Partition) string {
 	for i, p := range parts {
 		list[i] = int64(p.Number)
 	}
-	return numbers(list)
+	return numbers(list, '{', '}')
 }
 
 // Leave implements Fleet.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -20,22 +19,22 @@ const (
 			select (select o.tenant from outbox o where o.state < 2 and o.destination = $1 and o.tenant > t.tenant order by o.tenant limit 1) from t where t.tenant is not null)
 		select tenant from t where tenant is not null order by tenant`
 
-	pgRow = `o.id::text, o.tenant, o.aggregatetype, o.aggregateid, o.seq, o.state, o.claim_epoch, o.next_at, octet_length(o.payload)`
+	pgRow = `o.id::text, o.tenant, o.aggregatetype, o.aggregateid, o.seq, o.state, o.claim_epoch, o.next_at, o.lease_end, octet_length(o.payload)`
 
 	// pgFirst reads the first due rows of many tenants at once.
 	pgFirst = `select ` + pgRow + ` from jsonb_to_recordset($1::text::jsonb) as t(tenant bigint, low timestamptz) cross join lateral (
-			select * from outbox where state < 2 and destination = $2 and tenant = t.tenant and next_at >= t.low and next_at <= $3
-				and ($4 = '' or part = any (string_to_array($4, ',')::smallint[]))
+			select * from outbox where state < 2 and destination = $2 and tenant = t.tenant and next_at >= t.low and next_at <= $3 and (lease_end is null or lease_end <= $3)
+				and ($4 = '' or part = any (nullif($4::text, '')::smallint[]))
 			order by next_at, id limit $5) o order by o.next_at, o.id`
 
-	pgDue = `select ` + pgRow + ` from outbox o where o.state < 2 and o.destination = $1 and o.tenant = $2 and o.next_at <= $3
-			and ($4 = '' or o.part = any (string_to_array($4, ',')::smallint[]))
+	pgDue = `select ` + pgRow + ` from outbox o where o.state < 2 and o.destination = $1 and o.tenant = $2 and o.next_at <= $3 and (o.lease_end is null or o.lease_end <= $3)
+			and ($4 = '' or o.part = any (nullif($4::text, '')::smallint[]))
 			and (o.next_at, o.id) > ($5, $6::text::uuid) order by o.next_at, o.id limit $7`
 
 	// pgRuns reads the fronts of many keys at once.
-	pgRuns = `select ` + pgRow + ` from jsonb_to_recordset($1::text::jsonb) as k(tenant bigint, aggregatetype text, aggregateid text, head bigint, n int) cross join lateral (
+	pgRuns = `select ` + pgRow + ` from unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::bigint[], $5::text::bigint[]) as k(tenant, aggregatetype, aggregateid, head, n) cross join lateral (
 			select * from outbox where state < 2 and seq > 0 and seq >= k.head and tenant = k.tenant and aggregatetype = k.aggregatetype and aggregateid = k.aggregateid
-				and destination = $2 order by seq limit k.n) o order by o.tenant, o.aggregatetype, o.aggregateid, o.seq`
+				and destination = $6 order by seq limit k.n) o order by o.tenant, o.aggregatetype, o.aggregateid, o.seq`
 
 	// morePerTenant is how many rows of each tenant the first look takes beyond
 	// its share of the claim, for those that turn out not to be claimable.
@@ -181,22 +180,15 @@ func (sh *pgShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, e
 	if len(most) == 0 {
 		return nil, nil
 	}
-	type want struct {
-		Tenant        int64  `json:"tenant"`
-		AggregateType string `json:"aggregatetype"`
-		AggregateID   string `json:"aggregateid"`
-		Head          int64  `json:"head"`
-		N             int    `json:"n"`
-	}
-	wants := make([]want, 0, len(most))
+	wants := pgArrays(5, len(most), 16)
 	for key, n := range most {
-		wants = append(wants, want{key.Tenant, key.AggregateType, key.AggregateID, sh.look.heads[key], n})
+		wants[0].number(key.Tenant)
+		wants[1].text(key.AggregateType)
+		wants[2].text(key.AggregateID)
+		wants[3].number(sh.look.heads[key])
+		wants[4].number(int64(n))
 	}
-	list, err := json.Marshal(wants)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := sh.list(ctx, pgRuns, string(list), sh.destination)
+	rows, err := sh.list(ctx, pgRuns, append(pgParams(wants), sh.destination)...)
 	if err != nil {
 		return nil, err
 	}
@@ -223,10 +215,14 @@ func (sh *pgShelf) list(ctx context.Context, query string, args ...any) ([]row, 
 	for rows.Next() {
 		var r row
 		var nextAt time.Time
-		if err := rows.Scan(&r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.epoch, &nextAt, &r.size); err != nil {
+		var lease sql.NullTime
+		if err := rows.Scan(&r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.epoch, &nextAt, &lease, &r.size); err != nil {
 			return nil, err
 		}
 		r.nextAt = nextAt.UnixMicro()
+		if lease.Valid {
+			r.state, r.lease = Claimed, lease.Time.UnixMicro()
+		}
 		list = append(list, r)
 	}
 	return list, rows.Err()
@@ -242,17 +238,20 @@ func partList(parts map[int]int64) string {
 		list = append(list, int64(p))
 	}
 	slices.Sort(list)
-	return numbers(list)
+	if len(list) == 0 {
+		return ""
+	}
+	return numbers(list, '{', '}')
 }
 
-// numbers is a list as a text that PostgreSQL makes an array of.
-func numbers(list []int64) string {
-	var b strings.Builder
+// numbers is a list as a text that a database makes an array of.
+func numbers(list []int64, open, end byte) string {
+	text := []byte{open}
 	for i, n := range list {
 		if i > 0 {
-			b.WriteByte(',')
+			text = append(text, ',')
 		}
-		b.WriteString(strconv.FormatInt(n, 10))
+		text = strconv.AppendInt(text, n, 10)
 	}
-	return b.String()
+	return string(append(text, end))
 }

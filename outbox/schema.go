@@ -2,7 +2,9 @@ package outbox
 
 import "fmt"
 
-// State is where a row stands, as stored in column state.
+// State is where a row stands. Column state stores it, except that a claimed row
+// stays a pending one there and has a lease_end: a claim then changes no column
+// that an index has, and so writes to no index.
 type State int
 
 // The states of a row. Those below Delivered are undelivered, and every index
@@ -10,7 +12,7 @@ type State int
 const (
 	Parked    State = -1 // refused too often; blocks its key until a person acts
 	Pending   State = 0  // waits until its next_at
-	Claimed   State = 1  // a relay has it until its next_at, the end of the lease
+	Claimed   State = 1  // a relay has it until its lease_end
 	Delivered State = 2  // the destination acknowledged it; kept until pruned
 	Dead      State = 3  // set aside after too many refusals; kept until a person acts
 )
@@ -20,9 +22,9 @@ const (
 // microseconds since 1970 in UTC.
 //
 // id, aggregatetype, aggregateid, type and payload carry the names that
-// Debezium's outbox router reads by default. next_at is the next try of a
-// pending row and the end of the lease of a claimed one, so that one index
-// finds both kinds of due row. claim_epoch grows with every claim of the row and
+// Debezium's outbox router reads by default. next_at is the next try. lease_end is
+// until when a relay has the row, and null while nobody does; neither it nor any
+// other column that a claim changes is in an index. claim_epoch grows with every claim of the row and
 // is never reset; a mark must name it. The id alone is the primary key, without
 // the tenant, because consumers and brokers drop repeats by the id alone.
 //
@@ -46,6 +48,7 @@ create table if not exists outbox (
   state         integer not null default 0,
   attempts      integer not null default 0,
   next_at       integer not null,
+  lease_end     integer,
   claim_epoch   integer not null default 0,
   claimed_by    text,
   created_at    integer not null,
@@ -66,8 +69,14 @@ create table if not exists aggregate_head (
 `
 
 // PostgresSchema creates the same tables, columns and indexes in PostgreSQL 14
-// or newer; it may run again on a database that has them. The table is vacuumed
-// early, because every row is updated twice and then deleted.
+// or newer; it may run again on a database that has them.
+//
+// Every row is updated twice and then deleted. So that this does not bloat the
+// table, half of each page is left free: a claim puts its version of the row
+// beside the old one without touching an index (a heap-only update), and the
+// delivery takes the place of the version before the claim. What is longer than
+// two kilobytes PostgreSQL keeps in a table beside this one, which no update
+// touches. Both are vacuumed early.
 //
 // part is the message's partition, which the database computes from tenant and
 // aggregate id, so that every writer agrees on it. outbox_partition says which
@@ -88,13 +97,14 @@ create table if not exists outbox (
   state         smallint    not null default 0,
   attempts      integer     not null default 0,
   next_at       timestamptz not null,
+  lease_end     timestamptz,
   claim_epoch   bigint      not null default 0,
   claimed_by    text,
   created_at    timestamptz not null,
   delivered_at  timestamptz,
   last_error    text,
   part          smallint    not null generated always as ((hashtextextended(aggregateid, tenant) & 63)::smallint) stored
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
 create index if not exists outbox_due on outbox (destination, tenant, next_at, id, part) where state < 2;
 create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, destination, seq) where state < 2 and seq > 0;
 create index if not exists outbox_delivered on outbox (delivered_at) where state = 2;

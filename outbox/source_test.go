@@ -35,11 +35,15 @@ func (f fixture) put(t *testing.T, msgs ...outbox.Message) {
 // claim takes up to limit messages for half a minute.
 func (f fixture) claim(t *testing.T, now time.Time, limit int) []outbox.ClaimedMessage {
 	t.Helper()
-	b, err := f.Claim(t.Context(), outbox.Claim{By: "test", Now: now, Lease: 30 * time.Second, Limit: limit})
-	if err != nil {
-		t.Fatal(err)
+	for {
+		b, err := f.Claim(t.Context(), outbox.Claim{By: "test", Now: now, Lease: 30 * time.Second, Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Messages) > 0 || !b.More {
+			return b.Messages
+		}
 	}
-	return b.Messages
 }
 
 // mark settles one claimed message and tells whether the mark applied.

@@ -157,7 +157,7 @@ func connectSQLite(path string) (*Database, error) {
 }
 
 // lookForOutbox fails where the table is missing or is somebody else's.
-const lookForOutbox = `select id, destination, state, attempts, next_at, claim_epoch, last_error from outbox where 1 = 0`
+const lookForOutbox = `select id, destination, state, attempts, next_at, lease_end, claim_epoch, last_error from outbox where 1 = 0`
 
 func (d *Database) check(ctx context.Context) error {
 	if path, isFile := strings.CutPrefix(d.Name, schemeSQLite); isFile {
