@@ -83,6 +83,11 @@ class Worker(unittest.TestCase):
         (body,) = fake.bodies("/v1/tasks/fail")
         self.assertEqual([(i["run"], i["code"], i["applied"]) for i in body["items"]], [("r1", "output_too_large", "unknown")])
 
+    def test_a_report_is_kept_while_something_in_between_refuses_it(self) -> None:
+        refusals: list[Answer] = [(421, {"code": "invalid", "detail": "another host", "retryable": False}), (400, "what?"), (302, ""), (404, "")]
+        fake = self.work([task(1)], lambda t: t.input, complete=lambda body: refusals.pop() if refusals else (200, accepted(body)))
+        self.assertEqual(fake.bodies("/v1/tasks/fail"), [])
+
     def test_an_output_that_is_not_json_is_reported_as_perhaps_applied(self) -> None:
         fake = self.work([task(1)], lambda t: {"bad": object()})
         (item,) = fake.bodies("/v1/tasks/fail")[0]["items"]

@@ -41,6 +41,14 @@ export class RingiError extends Error {
     this.sent = details.sent ?? true;
   }
 
+  /**
+   * Whether the server has read the request and will never take it as it is. What
+   * refuses the address or the key may yet be mended.
+   */
+  get forGood(): boolean {
+    return (this.status === 400 || this.status === 413) && (this.code === "invalid" || this.code === "too_large");
+  }
+
   override toString(): string {
     return `${this.code}: ${this.message}${this.hint && ` (${this.hint})`}`;
   }

@@ -89,6 +89,9 @@ export class Wire {
   }
 }
 
+/** Codes of answers that something in between gave. Of the rest nobody knows what the server would have said. */
+const CODES: Record<number, string> = { 401: "unauthenticated", 403: "forbidden", 404: "not_found", 413: "too_large", 429: "limit" };
+
 /** The error of an answer that is not a success: a problem of RFC 9457, or what something in between said. */
 function refusal(answer: Response, text: string): RingiError {
   const status = answer.status;
@@ -102,20 +105,7 @@ function refusal(answer: Response, text: string): RingiError {
       });
     }
   } catch {} // not a problem of ours: see below
-  const code = codeOf(status);
-  return new RingiError(code, `${status} ${answer.statusText}, which is not an answer of a ringi server`, {
-    hint: "check the address, and what stands in between", retryable: code === "unavailable" || code === "limit", status, retryAfterMs,
+  return new RingiError(CODES[status] ?? "unavailable", `${status} ${answer.statusText}, which is not an answer of a ringi server`, {
+    hint: "check the address, and what stands in between", retryable: status >= 500 || status === 408 || status === 429, status, retryAfterMs,
   });
-}
-
-function codeOf(status: number): string {
-  switch (status) {
-    case 401: return "unauthenticated";
-    case 403: return "forbidden";
-    case 404: return "not_found";
-    case 413: return "too_large";
-    case 429: return "limit";
-    case 408: case 502: case 503: case 504: return "unavailable";
-  }
-  return status >= 500 ? "internal" : "invalid";
 }

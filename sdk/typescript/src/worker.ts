@@ -214,7 +214,7 @@ export class Worker {
         }
       } catch (trouble) {
         const error = asRingiError(trouble);
-        if (error.code === "invalid") {
+        if (error.forGood) {
           this.log(`begin of ${task.run} ${task.step}: ${error}`);
           return false;
         }
@@ -249,7 +249,7 @@ export class Worker {
       } catch (trouble) {
         const error = asRingiError(trouble);
         this.take([], want);
-        if (error.code === "invalid" || error.code === "too_large") {
+        if (error.forGood) {
           this.refusedWhole(batch, error);
           continue;
         }

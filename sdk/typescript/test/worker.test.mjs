@@ -62,6 +62,12 @@ test("one item that is refused does not keep its company from being heard", asyn
   assert.deepEqual([run, code, applied], ["r1", "output_too_large", "unknown"]);
 });
 
+test("a report is kept while something in between refuses it", async (t) => {
+  const refusals = [[421, { code: "invalid", detail: "another host", retryable: false }], [400, "what?"], [302, ""], [404, ""]];
+  const fake = await work(t, [task(1)], ({ input }) => input, { complete: (body) => refusals.pop() ?? accepted(body) });
+  assert.deepEqual(fake.bodies("/v1/tasks/fail"), []);
+});
+
 test("an output that is not JSON is reported as perhaps applied", async (t) => {
   const { code, retryable, applied } = firstFailure(await work(t, [task(1)], () => ({ bad: NaN })));
   assert.deepEqual([code, retryable, applied], ["bad_output_value", false, "unknown"]);

@@ -36,6 +36,12 @@ class RingiError(Exception):
         self.problems = list(problems)  # of a definition that was not accepted
         self.sent = sent  # False: the server cannot have seen the request
 
+    @property
+    def for_good(self) -> bool:
+        """Whether the server has read the request and will never take it as it is.
+        What refuses the address or the key may yet be mended."""
+        return self.status in (400, 413) and self.code in ("invalid", "too_large")
+
     def __str__(self) -> str:
         return f"{self.code}: {self.message}" + (f" ({self.hint})" if self.hint else "")
 

@@ -17,7 +17,9 @@ ANSWER = 30.0
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
-_CODES = {401: "unauthenticated", 403: "forbidden", 404: "not_found", 408: "unavailable", 413: "too_large", 429: "limit"}
+#: Codes of answers that something in between gave. Of the rest nobody knows what
+#: the server would have said.
+_CODES = {401: "unauthenticated", 403: "forbidden", 404: "not_found", 413: "too_large", 429: "limit"}
 
 
 def pause_after(failures: int, error: RingiError | None = None) -> float:
@@ -109,6 +111,7 @@ class Lines:
             yield line
         except BaseException:
             line.close()
+            self.close()  # if the server went away, it has closed those too
             raise
         with self._lock:
             self._idle.append(line)
@@ -133,9 +136,8 @@ def _refusal(answer: http.client.HTTPResponse, content: bytes) -> RingiError:
             status=status, retry_after=retry_after, problems=problem.get("problems") or (),
         )
     except (ValueError, LookupError, TypeError):
-        code = _CODES.get(status) or ("unavailable" if status in (502, 503, 504) else "internal" if status >= 500 else "invalid")
         return RingiError(
-            code, f"{status} {answer.reason}, which is not an answer of a ringi server",
+            _CODES.get(status, "unavailable"), f"{status} {answer.reason}, which is not an answer of a ringi server",
             hint="check the address, and what stands in between",
-            retryable=code in ("unavailable", "limit"), status=status, retry_after=retry_after,
+            retryable=status >= 500 or status in (408, 429), status=status, retry_after=retry_after,
         )

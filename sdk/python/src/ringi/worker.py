@@ -205,7 +205,7 @@ class Worker:
                     log.warning("begin of %s %s was refused: %s", attempt.task.run, attempt.task.step, error["message"])
                     return False
             except RingiError as trouble:
-                if trouble.code == "invalid":
+                if trouble.for_good:
                     log.warning("begin of %s %s: %s", attempt.task.run, attempt.task.step, trouble)
                     return False
             failures += 1
@@ -236,7 +236,7 @@ class Worker:
                 answers, came = self._ask_each(batch[0].verb, body, [a.item for a in batch])
             except RingiError as error:
                 self._take([], want)
-                if error.code in ("invalid", "too_large"):
+                if error.for_good:
                     self._refused_whole(batch, error)
                     continue
                 failures += 1
