@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Format is the format of event bodies and snapshots that this program
-// writes. It reads this one and all older ones, and leaves a run alone whose
-// log holds a newer one.
-const Format = 1
+// FirstFormat is the format that every program reads: what a node writes until it
+// knows that more is allowed.
+const FirstFormat = 1
 
 type body struct {
 	Format int         `json:"format"`
@@ -23,11 +22,18 @@ type bodyEvent struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// EncodeEvents makes the bytes of one log row: the events of one transition,
-// as they are hashed and kept for ever. Their sequences follow from the
-// sequence of the first, which is the row's key.
-func EncodeEvents(events []Event) ([]byte, error) {
-	b := body{Format: Format, Events: make([]bodyEvent, len(events))}
+// EncodeEvents makes the bytes of one log row in this program's own Format: the
+// events of one transition, as they are hashed and kept for ever. Their
+// sequences follow from the sequence of the first, which is the row's key.
+func EncodeEvents(events []Event) ([]byte, error) { return EncodeEventsIn(Format, events) }
+
+// EncodeEventsIn is EncodeEvents in an older format, for stores that older
+// programs read too. A format that this program does not know is an error.
+func EncodeEventsIn(format int, events []Event) ([]byte, error) {
+	if format < FirstFormat || format > Format {
+		return nil, fmt.Errorf("ringi: events cannot be written in format %d; this program writes %d to %d", format, FirstFormat, Format)
+	}
+	b := body{Format: format, Events: make([]bodyEvent, len(events))}
 	for i, e := range events {
 		data, err := plain(e.Fact)
 		if err != nil {
@@ -58,7 +64,7 @@ func DecodeEvents(first int64, raw []byte) ([]Event, error) {
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return nil, fmt.Errorf("ringi: log row %d cannot be read: %w", first, err)
 	}
-	if b.Format > Format || b.Format < 1 {
+	if b.Format > Format || b.Format < FirstFormat {
 		return nil, fmt.Errorf("ringi: log row %d has format %d; this program reads up to %d, a newer one is needed", first, b.Format, Format)
 	}
 	events := make([]Event, len(b.Events))

@@ -110,7 +110,7 @@ func (c *committer) write(b *batch) {
 		id, err := newCommitID(c.random)
 		var w store.Write
 		if err == nil {
-			w, err = g.write(id, c.snapshots)
+			w, err = g.write(id, int(c.fleet.writes.Load()), c.snapshots)
 		}
 		if err != nil {
 			g.refuse(c.runFault(g.key, err))

@@ -42,6 +42,11 @@ type Config struct {
 	Catalog store.Catalog
 	Events  store.Events
 
+	// Fleet tells of other nodes on the store; nil: there can be none.
+	Fleet store.Fleet
+	// Version is what other nodes' people are told that this program is.
+	Version string
+
 	// Evaluator answers expressions; nil is workflow.CEL.
 	Evaluator ringi.Evaluator
 	// Decide stands in for the rules, to watch them; nil is ringi.Decide.
@@ -121,6 +126,7 @@ type parts struct {
 	catalog    *catalog
 	dispatch   *dispatcher
 	waits      *waits
+	fleet      *fleet
 	closed     atomic.Bool // nothing new is taken in
 
 	mu          sync.Mutex
@@ -163,6 +169,7 @@ func New(c Config) (*Engine, error) {
 		compiled: map[versionKey]*workflow.Definition{}, latest: map[nameKey]latestVersion{},
 	}
 	p.dispatch = &dispatcher{parts: p, wake: make(chan struct{}, 1)}
+	p.fleet = newFleet(p)
 	p.waits = &waits{parts: p, wake: make(chan struct{}, 1)}
 	n := orInt(c.Committers, defaultCommitters)
 	for range n {
@@ -206,6 +213,9 @@ func (e *Engine) Do(ctx context.Context, commands ...ringi.Command) []ringi.Resu
 // Poll takes tasks under a lease of five seconds, waiting up to 20 s. Tasks of
 // a caller who went away meanwhile are given back.
 func (e *Engine) Poll(ctx context.Context, p ringi.PollRequest) ([]ringi.Task, error) {
+	if err := e.parts.fleet.outdated(); err != nil {
+		return nil, err
+	}
 	if err := e.parts.touch(ctx); err != nil {
 		return nil, err
 	}
@@ -236,6 +246,9 @@ func (e *Engine) List(ctx context.Context, q ringi.Query) (ringi.Page, error) {
 func (e *Engine) Ready() error {
 	if e.parts.closed.Load() {
 		return errors.New("engine: shutting down")
+	}
+	if err := e.parts.fleet.outdated(); err != nil {
+		return err
 	}
 	return e.parts.reach.lost()
 }

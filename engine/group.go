@@ -179,7 +179,7 @@ func onlyStarts(vs []verdict) bool {
 }
 
 // write makes the one write of the group, and the standing that it leads to.
-func (g *group) write(id store.CommitID, snapshots int64) (w store.Write, err error) {
+func (g *group) write(id store.CommitID, format int, snapshots int64) (w store.Write, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &brokenRun{fmt.Errorf("deriving rows panicked: %v\n%s", p, debug.Stack())}
@@ -192,7 +192,7 @@ func (g *group) write(id store.CommitID, snapshots int64) (w store.Write, err er
 	}
 	g.standing = *g.before
 	if len(g.events) > 0 {
-		if w.Body, err = ringi.EncodeEvents(g.events); err != nil {
+		if w.Body, err = ringi.EncodeEventsIn(format, g.events); err != nil {
 			return w, &brokenRun{err}
 		}
 		w.Head = store.Chain(w.Prev, w.Body)

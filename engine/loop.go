@@ -23,16 +23,18 @@ type Part struct {
 // a simulator that never calls Start may call their rounds in any order.
 func (e *Engine) Parts() []Part {
 	every := func(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
-	list := make([]Part, 0, len(e.parts.committers)+5)
+	list := make([]Part, 0, len(e.parts.committers)+6)
+	mine := e.parts.fleet.unlessOutdated
 	for _, c := range e.parts.committers {
 		list = append(list, Part{Name: "committer", Round: c.Round, pause: every(time.Hour), wake: c.in.wake})
 	}
 	return append(list,
 		Part{Name: "pulse", Round: e.pulse, pause: every(pulse)},
-		Part{Name: "dispatcher", Round: e.parts.dispatch.Round, pause: e.parts.dispatch.pause, wake: e.parts.dispatch.wake},
-		Part{Name: "leases", Round: e.leases.Round, pause: every(leaseScan)},
-		Part{Name: "timers", Round: e.timers.Round, pause: every(timerScan)},
-		Part{Name: "waits", Round: e.parts.waits.Round, pause: every(waitScan), wake: e.parts.waits.wake},
+		Part{Name: "dispatcher", Round: mine(e.parts.dispatch.Round), pause: e.parts.dispatch.pause, wake: e.parts.dispatch.wake},
+		Part{Name: "leases", Round: mine(e.leases.Round), pause: every(leaseScan)},
+		Part{Name: "timers", Round: mine(e.timers.Round), pause: every(timerScan)},
+		Part{Name: "waits", Round: mine(e.parts.waits.Round), pause: every(waitScan), wake: e.parts.waits.wake},
+		Part{Name: "fleet", Round: e.parts.fleet.Round, pause: every(meetEvery)},
 	)
 }
 
@@ -102,6 +104,7 @@ func (e *Engine) Close() error {
 		for _, c := range e.parts.committers {
 			c.abandon()
 		}
+		e.parts.fleet.leave()
 	})
 	return nil
 }

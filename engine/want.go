@@ -74,7 +74,7 @@ func (d *dispatcher) wish(tenant ringi.Tenant, req ringi.PollRequest) *poll {
 // grant ends a wish: it gets what was meant for it, or else what is ready.
 func (d *dispatcher) grant(ctx context.Context, p *poll) []handOut {
 	outs, err := d.wait(ctx, p)
-	if len(outs) > 0 || err != nil || !d.mayHold(p.line) {
+	if len(outs) > 0 || err != nil || d.fleet.outdated() != nil || !d.mayHold(p.line) {
 		return outs
 	}
 	outs, err = d.claim(context.WithoutCancel(ctx), p)

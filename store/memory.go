@@ -40,6 +40,7 @@ type Memory struct {
 	audited  map[CommitID]bool
 	catalog  map[memoryName][]Definition // by version
 	events   map[memoryEventKey]*memoryEvent
+	fleet    memoryFleet
 }
 
 type (

@@ -12,7 +12,7 @@ import (
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.Harness {
 		m := store.NewMemory(store.MemoryConfig{})
-		return storetest.Harness{Store: m, Records: m, Catalog: m, Events: m, Outbox: m.Outbox(), Inspector: m}
+		return storetest.Harness{Store: m, Records: m, Catalog: m, Events: m, Outbox: m.Outbox(), Inspector: m, Fleet: m}
 	})
 }
 

@@ -30,8 +30,14 @@ const patience = 30 * time.Second
 // and the file of a test is another program.
 func demoBinary(t *testing.T) string {
 	t.Helper()
+	return buildProgram(t, "-buildvcs=false")
+}
+
+// buildProgram builds the program with these flags.
+func buildProgram(t *testing.T, flags ...string) string {
+	t.Helper()
 	binary := filepath.Join(t.TempDir(), "ringi")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, ".")
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build"}, flags...), "-o", binary, ".")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)

@@ -77,7 +77,20 @@ func newFleet(t *testing.T, n int) *fleet {
 func (f *fleet) join(database string) *fleetNode {
 	f.t.Helper()
 	f.env["RINGI_DATABASE"] = database
-	n := &fleetNode{t: f.t, process: f.server()}
+	n := f.add(f.server())
+	f.env["RINGI_DATABASE"] = f.pg.URL("postgres")
+	return n
+}
+
+// joinAs is join for another build of the program.
+func (f *fleet) joinAs(binary string) *fleetNode {
+	f.t.Helper()
+	return f.add(f.listening(f.processOf(binary, "serve", "--listen", "127.0.0.1:0")))
+}
+
+func (f *fleet) add(p process) *fleetNode {
+	f.t.Helper()
+	n := &fleetNode{t: f.t, process: p}
 	n.url = f.env["RINGI_SERVER"]
 	f.env["RINGI_DATABASE"] = f.pg.URL("postgres")
 	key, err := cli.ReadKey(filepath.Join(f.dir, "ringi.db.key"))

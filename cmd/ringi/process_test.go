@@ -30,7 +30,13 @@ func (w *desk) process(args ...string) process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p := process{exec.CommandContext(w.t.Context(), self, args...), &safeBuffer{}, &safeBuffer{}}
+	return w.processOf(self, args...)
+}
+
+// processOf is a program in a file as a process of its own.
+func (w *desk) processOf(binary string, args ...string) process {
+	w.t.Helper()
+	p := process{exec.CommandContext(w.t.Context(), binary, args...), &safeBuffer{}, &safeBuffer{}}
 	p.Dir, p.Stdout, p.Stderr = w.dir, p.out, p.err
 	p.Env = append(os.Environ(), asProgram+"=1")
 	for name, value := range w.env {
@@ -45,7 +51,13 @@ func (w *desk) process(args ...string) process {
 // server is a server as a process of its own, which answers already.
 func (w *desk) server(args ...string) process {
 	w.t.Helper()
-	p := w.process(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	return w.listening(w.process(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+// listening waits until a server answers, and makes it the one that the desk's
+// commands speak to.
+func (w *desk) listening(p process) process {
+	w.t.Helper()
 	eventually(w.t, "the server", func() bool {
 		_, rest, found := strings.Cut(p.err.String(), "msg=listening url=")
 		if found && strings.Contains(rest, " ") {

@@ -134,7 +134,7 @@ func (c sqlConn) empty() {
 // harness hands a store over to the suite of all drivers.
 func harness(s *postgres.Store, c postgres.Config) storetest.Harness {
 	return storetest.Harness{
-		Store: s, Records: s, Catalog: s, Events: s, Inspector: s, Outbox: s.Outbox(),
+		Store: s, Records: s, Catalog: s, Events: s, Inspector: s, Outbox: s.Outbox(), Fleet: s,
 		Traits: storetest.Traits{Durable: true},
 		Reopen: func(t *testing.T) storetest.Harness {
 			if err := s.Close(); err != nil {

@@ -176,7 +176,7 @@ func number(text string) int {
 func writeMeta(ctx context.Context, c *conn, meta map[string]string, schema int) error {
 	put := map[string]string{"schema": strconv.Itoa(schema), "oldest": strconv.Itoa(oldest)}
 	if meta["format"] == "" {
-		put["format"] = strconv.Itoa(ringi.Format)
+		put["format"] = strconv.Itoa(ringi.FirstFormat) // raised when all nodes read more
 	}
 	for key, value := range put {
 		if meta[key] == value {

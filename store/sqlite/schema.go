@@ -109,6 +109,8 @@ func (t *tx) writeMeta(ctx context.Context, meta map[string]string, schema int) 
 		id := make([]byte, 16)
 		rand.Read(id) // never fails
 		put["incarnation"] = hex.EncodeToString(id)
+	}
+	if number(meta["format"]) < ringi.Format { // the one program that has the file open reads it
 		put["format"] = strconv.Itoa(ringi.Format)
 	}
 	for key, value := range put {

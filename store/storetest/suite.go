@@ -24,6 +24,8 @@ type Harness struct {
 	Catalog store.Catalog
 	Events  store.Events
 	Outbox  outbox.Source
+	// Fleet is nil where there can be one node only.
+	Fleet store.Fleet
 	// Inspector is what replay reads.
 	Inspector store.Inspector
 	// Reopen closes the store and opens what it kept as a process that starts
@@ -59,6 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"records", recordTests()},
 		{"list", listTests()},
 		{"inspect", inspectTests()},
+		{"fleet", fleetTests()},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {

@@ -30,6 +30,7 @@ type Database interface {
 type messages struct {
 	source relay.Outbox
 	fleet  outbox.Fleet
+	nodes  store.Fleet // other servers; nil where there can be only one
 }
 
 // openDatabase opens the database of a server and brings its tables up to date.
@@ -49,7 +50,7 @@ func openDatabase(ctx context.Context, c NodeConfig) (Database, messages, error)
 		return nil, messages{}, unreachable(c.Postgres, err)
 	}
 	box := db.Outbox()
-	return db, messages{source: box, fleet: box}, nil
+	return db, messages{source: box, fleet: box, nodes: db}, nil
 }
 
 // OpenReading opens the database that the setting names, to read it only.

@@ -97,7 +97,7 @@ func OpenNode(ctx context.Context, p *cli.Program, c NodeConfig) (_ *Node, err e
 	}
 	if n.Engine, err = engine.New(engine.Config{
 		Store: &metric.Store{Store: n.store, Metrics: m, Routes: routes, Wrote: n.wake}, Probe: n.store.Probe,
-		Records: n.store, Catalog: n.store, Events: n.store,
+		Records: n.store, Catalog: n.store, Events: n.store, Fleet: sent.nodes, Version: cli.BuildOf().Version,
 		Log: c.Log, Observer: m.Observer(), WorkersUp: n.up.Load, Drain: cli.DrainTime,
 	}); err != nil {
 		return nil, err

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringiflow/ringi"
+)
+
+type memoryFleet struct {
+	format int // 0: ringi.FirstFormat
+	nodes  map[string]memoryNode
+}
+
+type memoryNode struct {
+	Node
+	seen time.Time
+}
+
+// running lists the nodes that were seen lately.
+func (f *memoryFleet) running(now time.Time) []Node {
+	var list []Node
+	for _, n := range f.nodes {
+		if now.Sub(n.seen) < SeenFor {
+			list = append(list, n.Node)
+		}
+	}
+	slices.SortFunc(list, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Meet implements Fleet.
+func (m *Memory) Meet(_ context.Context, n Node) (Met, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return Met{}, ErrUnavailable
+	}
+	if m.fleet.nodes == nil {
+		m.fleet.nodes = map[string]memoryNode{}
+	}
+	now := m.now()
+	m.fleet.nodes[n.ID] = memoryNode{n, now}
+	return Met{Format: max(m.fleet.format, ringi.FirstFormat), Nodes: m.fleet.running(now)}, nil
+}
+
+// Leave implements Fleet.
+func (m *Memory) Leave(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.fleet.nodes, id)
+	return nil
+}
+
+// Raise implements Fleet.
+func (m *Memory) Raise(_ context.Context, format int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return ErrUnavailable
+	}
+	less := func(n Node) bool { return n.Format < format }
+	if !slices.ContainsFunc(m.fleet.running(m.now()), less) {
+		m.fleet.format = max(m.fleet.format, format)
+	}
+	return nil
+}
