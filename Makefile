@@ -1,7 +1,7 @@
 # Everything here needs only Go; the tools are fetched and cached by go tool. The
 # tests also need what tools/need-*.sh look for, and install where they may.
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-cluster sim mutants test check lint fmt fuzz bench
+.PHONY: help build demo demo-cluster sim mutants hot test check lint fmt fuzz bench
 
 TOOL := go tool -modfile=tools/go.mod
 # For how long make fuzz runs each target, and what make demo is told.
@@ -27,6 +27,9 @@ sim: build ## worlds in which everything breaks, one after the other, until stop
 
 mutants: ## break every safety rule by a patch of sim/mutants, and find each by the simulator (minutes)
 	go test -timeout 60m -v -run Mutants ./sim -mutants
+
+hot: ## what each statement reads beside a million finished runs and 100,000 that wait, on PostgreSQL (minutes)
+	go test -timeout 30m -v -run TheHotPathCosts ./store/postgres -finished 1000000 -waiting 100000
 
 test: ## every test under the race detector; ends with N passed, N failed, 0 skipped
 	@tools/need-cc.sh

@@ -21,21 +21,29 @@ const (
 	serves = `e.id <> w.not_event and (w.opened_at <= e.sent_at or w.opened_at < e.keep_until)`
 
 	textEventExpire statement = `with x as materialized (
-			select e.tenant, e.id from sent_event e where e.keep_until <= $1::timestamptz
+			select e.tenant, e.id from sent_event e where e.keep_until > $3::timestamptz and e.keep_until <= $1::timestamptz
 			and not exists (select 1 from wait w where w.name = e.name and w.key = e.key and w.tenant = e.tenant and ` + serves + `)
 			order by e.keep_until limit $2::bigint for update skip locked),
 		d as (delete from sent_event e using x where e.tenant = x.tenant and e.id = x.id returning 1)
 		select count(*) from d`
 
-	// Pairs: for each wait the oldest event that serves it. With a name the waits
-	// are found by their index, without one all are looked at.
-	textPairs = `select w.tenant, w.run, w.step, e.id, e.name, e.key, e.data, e.sent_at from wait w
-		cross join lateral (select e.* from sent_event e where e.tenant = w.tenant and e.name = w.name and e.key = w.key and ` + serves + `
+	textEventLowest statement = `select keep_until from sent_event where keep_until > $1::timestamptz order by keep_until limit 1`
+
+	// Pairs: for each wait the oldest event that serves it, and when the later of
+	// both came. With a name the waits are found by their index. Without one all
+	// are looked at, but only those that opened, or whose event was sent, since
+	// the floor: a pair is made by the later of the two.
+	textPairsOf  statement = textPairs + `wait w` + textOldest + ` and w.name = $3::text and w.key = $4::text` + textPairsOrder
+	textPairsNew statement = `with k as materialized (select distinct e.name, e.key, e.tenant from sent_event e where e.sent_at > $3::timestamptz),
+		w as materialized (select w.* from wait w where w.opened_at > $3::timestamptz union select x.* from k cross join lateral
+			(select w.* from wait w where w.name = k.name and w.key = k.key and w.tenant = k.tenant offset 0) x) ` +
+		textPairs + `w` + textOldest + textPairsOrder
+
+	textPairs  = `select w.tenant, w.run, w.step, e.id, e.name, e.key, e.data, e.sent_at, greatest(w.opened_at, e.sent_at) from `
+	textOldest = ` cross join lateral (select e.* from sent_event e where e.tenant = w.tenant and e.name = w.name and e.key = w.key and ` + serves + `
 			order by e.sent_at, e.id limit 1) e
 		where ($1::bigint = 0 or w.tenant = $1::bigint)`
-	textPairsOrder           = ` order by e.sent_at, e.id, w.tenant, w.run, w.step limit $2::bigint`
-	textPairsOf    statement = textPairs + ` and w.name = $3::text and w.key = $4::text` + textPairsOrder
-	textPairsAll   statement = textPairs + textPairsOrder
+	textPairsOrder = ` order by e.sent_at, e.id, w.tenant, w.run, w.step limit $2::bigint`
 )
 
 // Send implements store.Events. What stands in the way of the insert is read in
@@ -82,13 +90,19 @@ func badValue(err error) error {
 	return err
 }
 
-// Pairs implements store.Events.
+// Pairs implements store.Events. The sweep over all begins at a floor. Its pairs
+// hold the floor down until they are gone; what a floor hides all the same is
+// found when it is next taken away.
 func (s *Store) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error) {
 	var list []store.Pair
-	c := &call{statement: textPairsAll, row: func(row cells) error {
+	var lowest time.Time
+	c := &call{statement: textPairsNew, row: func(row cells) error {
 		list = append(list, store.Pair{
 			Key: row.key(0), Step: row.text(2), Event: readEvent(row[3:]),
 		})
+		if came := row.time(8); lowest.IsZero() || came.Before(lowest) {
+			lowest = came
+		}
 		return nil
 	}}
 	c.int(int64(q.Tenant))
@@ -97,22 +111,36 @@ func (s *Store) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, err
 		c.statement = textPairsOf
 		c.text(q.Name)
 		c.text(q.Key)
+		err := s.read(ctx, c)
+		return list, err
 	}
-	err := s.read(ctx, c)
-	return list, err
+	at := s.floors.look(floorKey{what: floorPairs}, s.floors.latest())
+	c.time(at.from)
+	if err := s.read(ctx, c); err != nil {
+		return nil, err
+	}
+	if q.Tenant == 0 && len(list) < q.Limit && !at.now.IsZero() {
+		s.floors.saw(at, lowest)
+	}
+	return list, nil
 }
 
 // Expire implements store.Events.
 func (s *Store) Expire(ctx context.Context, now time.Time, limit int) (int, error) {
+	s.floors.heard(now)
 	n := 0
+	at := s.floors.look(floorKey{what: floorEvents}, now)
 	c := &call{statement: textEventExpire, row: func(row cells) error {
 		n = int(row.num(0))
 		return nil
 	}}
 	c.time(now)
 	c.int(int64(max(limit, 0)))
-	if err := away(s.change(ctx, c)); err != nil {
+	c.time(at.from)
+	raise, raised := s.raise(at, textEventLowest)
+	if err := away(s.change(ctx, append([]*call{c}, raise...)...)); err != nil {
 		return 0, err
 	}
+	raised()
 	return n, nil
 }

@@ -26,10 +26,13 @@ const (
 const (
 	floorTimers = "timers"
 	floorChecks = "checks"
+	floorPairs  = "pairs"
+	floorEvents = "events"
 )
 
-// A floorKey names an ordered index: a queue of a tenant, the timers, or the
-// checks of tasks.
+// A floorKey names an ordered index: a queue of a tenant, the timers, the
+// checks of tasks, the openings of waits with the sending of events, or the ends
+// of what is kept of those.
 type floorKey struct {
 	what   string
 	queue  string

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/postgres"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
@@ -28,7 +29,7 @@ func watchedServer(t *testing.T) *pgtest.Server {
 	t.Helper()
 	watched.once.Do(func() {
 		watched.server, watched.err = pgtest.Start(context.Background(), pgtest.Config{Settings: map[string]string{
-			"shared_preload_libraries": "auto_explain,pg_stat_statements", "auto_explain.log_min_duration": "0",
+			"shared_preload_libraries": "auto_explain,pg_stat_statements", "auto_explain.log_min_duration": "0", "autovacuum": "off",
 		}})
 		if watched.err == nil {
 			watched.err = watched.server.Exec(context.Background(), "postgres", "create extension pg_stat_statements")
@@ -40,21 +41,9 @@ func watchedServer(t *testing.T) *pgtest.Server {
 	return watched.server
 }
 
-// fill puts finished and waiting runs into a database, as much time does.
-func fill(c sqlConn, finished, waiting int) {
-	c.exec(fmt.Sprintf(`
-		insert into run select 1, md5('f' || n)::uuid, 'order', 1, 'd', 'f' || n, 'i', '', '', null, now(), null, case when n > %d then 2 else 10 end, '', '', null from generate_series(1, %d) n;
-		insert into log select 1, id, s, s, id, 'h', 'b' from run, generate_series(1, 2) s where key like 'f%%';
-		insert into task select 1, id, 0, 'a', '', 1, 1, 1, 'act', 'other', now(), null, null, 1e10, 1e10, false, 0, 0, 1, 65537, true, 'w', '2200-01-01', '2200-01-01', 0, '2200-01-01' from run where status < 10 and key like 'f%%';
-		insert into timer select 1, id, 't', 1, '2200-01-01', '2200-01-01' from run where status < 10 and key like 'f%%';
-		insert into wait select 1, id, 'w', 'e', 'k' || id, 1, now(), '' from run where status < 10 and key like 'f%%';
-		analyze`, finished, finished+waiting))
-}
-
 // path runs everything that a node does all day, for a few runs.
-func path(t *testing.T, s *postgres.Store, base int) {
+func path(t *testing.T, s *postgres.Store, base int, now time.Time) {
 	t.Helper()
-	now := time.Now().UTC().Truncate(time.Microsecond)
 	for round := range 8 {
 		var starts, ready []store.Write
 		for i := range 20 {
@@ -65,11 +54,19 @@ func path(t *testing.T, s *postgres.Store, base int) {
 				Step: "a", Attempt: 1, Seq: 1, InputSeq: 1, Queue: "q", ReadyAt: now, GiveUpAt: now, Timeout: time.Minute, Heartbeat: time.Minute,
 			}}}
 			w.Timers = []store.TimerChange{{ID: "t", Row: &ringi.TimerRow{ID: "t", FireAt: now}}}
-			w.Waits = []store.WaitChange{{Step: "w", Row: &ringi.WaitRow{Step: "w", Event: "e", Key: "k", OpenedAt: now}}}
+			w.Waits = []store.WaitChange{{Step: "w", Row: &ringi.WaitRow{Step: "w", Event: "e", Key: fmt.Sprint("k", base, i), OpenedAt: now}}}
+			beside(&w, base+1000*round+i, now)
 			ready = append(ready, w)
 		}
 		mustCommit(t, s, append(starts, ready...)...)
-		mustCommit(t, s, nextOf(starts[0], base+7000+round))
+		end := nextOf(starts[0], base+7000+round)
+		end.Run = &ringi.RunRow{Status: ringi.Completed, EndedAt: now}
+		mustCommit(t, s, end)
+		gone := nextOf(ready[0], base+9000+round)
+		gone.Waits, gone.Timers = []store.WaitChange{{Step: "w"}}, []store.TimerChange{{ID: "t"}}
+		gone.Approvals, gone.Incidents = []store.ApprovalChange{{Step: "a"}}, []store.IncidentChange{{ID: 1}}
+		gone.Tasks = []store.TaskChange{{Lane: 0}}
+		mustCommit(t, s, gone)
 		if _, err := s.Commit(t.Context(), nextOf(starts[0], base+8000+round)); err != nil { // loses: the careful form
 			t.Fatal(err)
 		}
@@ -77,11 +74,42 @@ func path(t *testing.T, s *postgres.Store, base int) {
 			t.Fatal(err)
 		}
 		_, load := s.Load(t.Context(), starts[0].Key, ready[0].Key)
-		_, send := s.Send(t.Context(), 1, ringi.SentEvent{ID: fmt.Sprint("e", base, round), Name: "e", Key: "k", SentAt: now}, now)
-		_, pairs := s.Pairs(t.Context(), store.PairQuery{Tenant: 1, Name: "e", Key: "k", Limit: 10})
-		if err := errors.Join(load, send, pairs); err != nil {
+		_, send := s.Send(t.Context(), 1, ringi.SentEvent{ID: fmt.Sprint("e", base, round), Name: "e", Key: fmt.Sprint("n", base, round), SentAt: now}, now)
+		_, pairs := s.Pairs(t.Context(), store.PairQuery{Tenant: 1, Name: "e", Key: fmt.Sprint("k", base, round), Limit: 10})
+		_, sweep := s.Pairs(t.Context(), store.PairQuery{Limit: 1000})
+		_, expire := s.Expire(t.Context(), now, 10)
+		relayOnce(t, s.Outbox(), now)
+		if err := errors.Join(load, send, pairs, sweep, expire); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// beside gives a start a row of every kind that a run may have, and a message.
+func beside(w *store.Write, n int, now time.Time) {
+	w.Approvals = []store.ApprovalChange{{Step: "a", Row: &ringi.ApprovalRow{Step: "a", Requester: "carol", OpenedAt: now}}}
+	w.Incidents = []store.IncidentChange{{ID: 1, Row: &ringi.Incident{ID: 1, Since: now}}}
+	w.Snapshot = &store.Snapshot{Seq: 1, Format: ringi.Format, Body: []byte("state")}
+	w.Audit = []store.AuditRecord{{At: now, Actor: "carol", Kind: "start", Run: w.Key.Run, Answer: "accepted", Head: w.Head}}
+	w.Messages = []outbox.Message{{
+		ID: string(runID(1<<43 + n)), Tenant: 1, AggregateType: "Order", AggregateID: fmt.Sprint("a", n), Type: "t", CreatedAt: now,
+	}}
+}
+
+// relayOnce delivers what is due, as a relay does.
+func relayOnce(t *testing.T, source *outbox.Postgres, now time.Time) {
+	t.Helper()
+	b, err := source.Claim(t.Context(), outbox.Claim{By: "relay", Now: now, Lease: time.Minute, Limit: 100})
+	if err != nil || len(b.Messages) == 0 {
+		t.Fatalf("%d messages, %v, want some", len(b.Messages), err)
+	}
+	var marks []outbox.Mark
+	for _, m := range b.Messages {
+		marks = append(marks, outbox.Mark{ID: m.ID, Epoch: m.Epoch, Outcome: outbox.MarkDelivered})
+	}
+	_, err = source.Mark(t.Context(), now, marks)
+	if _, prune := source.Prune(t.Context(), now.AddDate(-10, 0, 0), 100); err != nil || prune != nil {
+		t.Fatal(err, prune)
 	}
 }
 
@@ -89,7 +117,9 @@ func path(t *testing.T, s *postgres.Store, base int) {
 // beginning to its end.
 func TestTheHotPathScansNoTable(t *testing.T) {
 	server := watchedServer(t)
-	scan := regexp.MustCompile(`Seq Scan on (run|log|snapshot|task|timer|wait|sent_event|audit)\b`)
+	// An index that is read without a condition is read from its beginning to its end.
+	scan := regexp.MustCompile(`Seq Scan on (run|log|snapshot|task|timer|wait|approval|incident|sent_event|audit|outbox|aggregate_head)\b|Index (Only )?Scan using \w+ on (run|log|snapshot|task|timer|wait|approval|incident|sent_event|audit|outbox|aggregate_head)\b[^\n]*\n\s+([^I\s]|I[^n]|->)`)
+	now := time.Unix(1_800_000_000, 0).UTC()
 	for i, mode := range []string{"", "&default_query_exec_mode=exec"} {
 		name := fmt.Sprint("plans", i)
 		if err := server.Exec(t.Context(), "postgres", "create database "+name); err != nil {
@@ -97,10 +127,10 @@ func TestTheHotPathScansNoTable(t *testing.T) {
 		}
 		s := openStore(t, postgres.Config{URL: server.URL(name) + mode})
 		// Plans that were made when the tables were empty are kept; they must not scan later.
-		path(t, s, 100_000)
+		path(t, s, 100_000, now)
 		fill(connect(t, server.URL(name)), 10_000, 2_000)
 		before := len(server.Log())
-		path(t, s, 200_000)
+		path(t, s, 200_000, now)
 		plans := server.Log()[before:]
 		if n := strings.Count(plans, "Query Text:"); n < 100 {
 			t.Fatalf("%d plans were written down, want more than 100", n)
@@ -108,7 +138,6 @@ func TestTheHotPathScansNoTable(t *testing.T) {
 		for _, plan := range strings.Split(plans, "LOG:") {
 			if found := scan.FindString(plan); found != "" {
 				t.Errorf("mode %q: %s in\n%s", mode, found, plan)
-				break
 			}
 		}
 	}
