@@ -248,3 +248,27 @@ func (n *fleetNode) metric(name string) int {
 	n.t.Fatalf("there is no metric %s", name)
 	return 0
 }
+
+// Servers that start at once in one directory, without keys, share the one that
+// the first makes.
+func TestServersThatStartAtOnceShareTheirKey(t *testing.T) {
+	f := newFleet(t, 0)
+	f.env["RINGI_DATABASE"] = f.pg.URL("postgres")
+	var all []process
+	for range 5 {
+		all = append(all, f.process("serve", "--listen", "127.0.0.1:0"))
+	}
+	var urls []string
+	for _, p := range all {
+		f.add(f.listening(p))
+		urls = append(urls, f.env["RINGI_SERVER"])
+	}
+	for _, url := range urls {
+		f.env["RINGI_SERVER"] = url
+		f.ok(nil, "runs")
+	}
+	left, err := filepath.Glob(filepath.Join(f.dir, "*.new*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

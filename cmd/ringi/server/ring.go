@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -43,7 +44,8 @@ func makeKeys(file string, now time.Time, keys ...MadeKey) error {
 	return writePrivate(file, strings.Join(lines, "\n")+"\n")
 }
 
-// line is the line of the key, which is made if it is missing.
+// line is the line of the key, which is made if it is missing. Of servers that
+// start at once in one directory one makes it, and all use it.
 func (k MadeKey) line(now time.Time) (string, error) {
 	fresh, line, err := access.NewKey(k.Who)
 	if err != nil {
@@ -51,7 +53,12 @@ func (k MadeKey) line(now time.Time) (string, error) {
 	}
 	key, err := cli.ReadKey(k.File)
 	if errors.Is(err, fs.ErrNotExist) {
-		return line, writePrivate(k.File, fresh+"\n")
+		if err = firstPrivate(k.File, fresh+"\n"); err == nil {
+			return line, nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			key, err = cli.ReadKey(k.File)
+		}
 	}
 	if err != nil {
 		return "", err
@@ -73,16 +80,33 @@ func hashOf(key string) string {
 
 // writePrivate writes a file that only its owner may read, whole or not at all.
 func writePrivate(name, text string) error {
-	next := name + ".new"
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	next, err := besidePrivate(name, text)
 	if err != nil {
 		return err
 	}
+	return os.Rename(next, name)
+}
+
+// firstPrivate is writePrivate unless the file is there, which is fs.ErrExist.
+func firstPrivate(name, text string) error {
+	next, err := besidePrivate(name, text)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Link(next, name), os.Remove(next))
+}
+
+// besidePrivate writes the text to a new file beside the one of the name.
+func besidePrivate(name, text string) (next string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".new*") // for its owner alone
+	if err != nil {
+		return "", err
+	}
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(next))
+		return "", errors.Join(err, os.Remove(f.Name()))
 	}
-	return os.Rename(next, name)
+	return f.Name(), nil
 }
 
 // whoBy is the edge: who sends a request, from its key alone.

@@ -16,8 +16,9 @@ import (
 func (p program) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run a server", Args: cobra.NoArgs,
-		Long: `Runs a server. Without --keys it makes one admin key beside the database, which
-the other commands find, and then it listens on this machine only. After SIGTERM
+		Long: `Runs a server. Without --keys it makes one admin key beside the database, or
+where a file would be, which the other commands and servers in this directory
+find, and then it listens on this machine only. After SIGTERM
 or SIGINT it takes in nothing new, ends what is under way within 30 s and exits
 with 0; after a second signal it exits at once.
 
@@ -54,6 +55,9 @@ func (p program) serve(ctx context.Context) error {
 	}
 	if len(own) > 0 {
 		log.Info("no keys are configured: the admin key is in a file that the other commands find", "file", own[0].File)
+		if c.Postgres != "" {
+			log.Info("servers that are started elsewhere on this database have keys of their own: give all of them one file with --keys")
+		}
 	}
 	return n.Run(ctx, func(url string) {
 		log.Info("listening", "url", url, c.named(), "version", cli.BuildOf().Version)
