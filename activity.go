@@ -296,6 +296,7 @@ func (t *turn) judge(c openCall, f Failure) Failure {
 		f.Applied = AppliedUnknown
 	}
 	f.Message = clip(f.Message)
+	f.RetryAfterMS = min(max(f.RetryAfterMS, 0), MaxRetryAfter.Milliseconds())
 	return f
 }
 

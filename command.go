@@ -102,6 +102,10 @@ type Failure struct {
 	Message   string  `json:"message,omitempty"`
 	Retryable bool    `json:"retryable"`
 	Applied   Applied `json:"applied,omitempty"` // "": by the effect contract
+	// RetryAfterMS is how long the service asked to be left alone, in
+	// milliseconds: the next attempt is not made before, whatever the step's
+	// own backoff says. 0 is nothing; more than MaxRetryAfter counts as that.
+	RetryAfterMS int64 `json:"retryAfterMs,omitempty"`
 }
 
 // Applied says whether an attempt had its effect.

@@ -96,7 +96,7 @@ func (t *turn) askAgain(st *Step) {
 		t.unknownOutcome(step, st)
 		return
 	}
-	at := t.cmd.At.Add(backoff(t.s.Run, st.ID, Probe, st.Asked, retry))
+	at := t.cmd.At.Add(max(backoff(t.s.Run, st.ID, Probe, st.Asked, retry), t.patience()))
 	t.emit(ActivityRetried{Step: st.ID, Direction: Probe, Attempt: st.Probe.Attempt + 1, ReadyAt: at})
 }
 

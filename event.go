@@ -283,6 +283,7 @@ type UndoSettled struct {
 type UndoReplaced struct {
 	Step     string          `json:"step"`
 	Activity string          `json:"activity"`
+	Queue    string          `json:"queue,omitempty"` // "": the one of the activity before
 	Input    json.RawMessage `json:"input,omitempty"`
 	By       string          `json:"by"`
 	Reason   string          `json:"reason"`

@@ -189,6 +189,9 @@ func (s *State) applyUndoReplaced(f UndoReplaced) {
 	if u := s.undo(f.Step); u != nil {
 		u.Edition++
 		u.Activity, u.Input, u.Problem = f.Activity, s.took(f.Input), ""
+		if f.Queue != "" {
+			u.Queue = f.Queue
+		}
 		u.Key = key(s.Run, f.Step, Undo, u.Edition)
 	}
 }

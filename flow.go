@@ -151,7 +151,7 @@ func (t *turn) openStep(step *workflow.Step, scope string) {
 		}
 	}
 	switch step.Verb {
-	case workflow.VerbActivity:
+	case workflow.VerbActivity, workflow.VerbHTTP:
 		t.scheduleForward(step, scope)
 	case workflow.VerbApproval:
 		t.openApproval(step, scope)

@@ -164,12 +164,29 @@ func (t *turn) resolveUndo(u *UndoEntry, r IncidentResolved, a ResolveIncident) 
 		if len(input) == 0 {
 			input = u.Input
 		}
-		t.emit(UndoReplaced{Step: u.Step, Activity: a.Activity, Input: input, By: r.By, Reason: r.Reason})
+		t.emit(UndoReplaced{Step: u.Step, Activity: a.Activity, Queue: t.otherQueue(u, a.Activity), Input: input, By: r.By, Reason: r.Reason})
 		t.undoAgain(t.s.undo(u.Step))
 	default:
 		t.emit(UndoSettled{Step: u.Step, Undone: a.How == ResolveDone, By: r.By, Reason: r.Reason})
 		t.resume()
 	}
+}
+
+// otherQueue is where the activity goes that a person put in place of an undo,
+// or "" when it stays: the engine's own workers take http calls and nothing
+// else, and nobody but them does.
+func (t *turn) otherQueue(u *UndoEntry, activity string) string {
+	byEngine := activity == workflow.HTTPActivity
+	switch {
+	case byEngine == (u.Queue == workflow.HTTPQueue):
+		return ""
+	case byEngine:
+		return workflow.HTTPQueue
+	}
+	if step := t.def.Step(u.Step); step != nil && step.Activity != nil && step.Activity.Queue != workflow.HTTPQueue {
+		return step.Activity.Queue
+	}
+	return workflow.DefaultQueue
 }
 
 // undoAgain makes an undo with a fresh budget: in its turn while the run

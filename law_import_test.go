@@ -53,12 +53,18 @@ var mayImport = map[string][]string{
 
 	"access": {"."},
 	"worker": {"."},
+
+	// Activities that need no code of the user: calls over HTTP, and programs.
+	"worker/httpstep": {".", "workflow", "worker", "egress"},
+	"worker/command":  {".", "worker"},
+
 	// Definitions tested under virtual time: the rules without an engine.
 	"scenario": {".", "workflow", "workflow/exact", "workflow/expr"},
-	"api":      {"."},
-	"saga":     {"."},
-	"console":  {"."},
-	"notify":   {"."},
+
+	"api":     {"."},
+	"saga":    {"."},
+	"console": {"."},
+	"notify":  {"."},
 
 	"sim": {".", "workflow", "store", "store/faulty", "engine", "engine/replay", "worker", "outbox"},
 

@@ -22,6 +22,9 @@ const (
 	MaxEvidence = 1000
 	// EvidenceEvery is how often a count is written beyond MaxEvidence.
 	EvidenceEvery = time.Minute
+	// MaxRetryAfter is the longest wish of a service to be left alone that is
+	// followed: rate limits of a day exist, and longer ones are mistakes.
+	MaxRetryAfter = 24 * time.Hour
 	// UndoWithin bounds the tries of one undo, from its first on: after that
 	// a person is the better help.
 	UndoWithin = workflow.DefaultUndoTotal

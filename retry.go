@@ -38,9 +38,19 @@ func (t *turn) retryAt(step string, c *Call, r workflow.Retry) (time.Time, bool)
 	if tries >= r.Attempts {
 		return time.Time{}, false
 	}
-	at := t.cmd.At.Add(backoff(t.s.Run, step, c.Direction, tries, r))
+	at := t.cmd.At.Add(max(backoff(t.s.Run, step, c.Direction, tries, r), t.patience()))
 	if !c.TotalAt.IsZero() && !at.Before(c.TotalAt) {
 		return time.Time{}, false
 	}
 	return at, true
+}
+
+// patience is how long the service asked to be left alone that the failure at
+// hand came from: a pause shorter than that would only be refused again.
+func (t *turn) patience() time.Duration {
+	f, ok := t.cmd.Do.(FailActivity)
+	if !ok {
+		return 0
+	}
+	return millis(min(max(f.Failure.RetryAfterMS, 0), MaxRetryAfter.Milliseconds()))
 }

@@ -38,6 +38,7 @@ func (s *script) command(name string, a map[string]string, body string) ringi.Co
 	case "fail":
 		cmd.Do = ringi.FailActivity{CallRef: s.ref(a), Worker: worker(a), Failure: ringi.Failure{
 			Code: a["code"], Message: a["message"], Retryable: a["retryable"] != "", Applied: ringi.Applied(a["applied"]),
+			RetryAfterMS: int64(number(a, "retry-after-ms", 0)),
 		}}
 	case "expire":
 		cmd.Do = ringi.ExpireLease{CallRef: s.ref(a), Why: ringi.Expiry(a["why"])}
@@ -62,7 +63,11 @@ func (s *script) command(name string, a map[string]string, body string) ringi.Co
 	case "terminate":
 		cmd.Do = ringi.Terminate{Reason: a["reason"]}
 	case "resolve":
-		cmd.Do = ringi.ResolveIncident{Incident: int64(number(a, "incident", s.firstIncident())), How: ringi.Resolution(a["how"]), Reason: a["reason"], Activity: a["activity"], Output: raw(body)}
+		do := ringi.ResolveIncident{Incident: int64(number(a, "incident", s.firstIncident())), How: ringi.Resolution(a["how"]), Reason: a["reason"], Activity: a["activity"], Output: raw(body)}
+		if do.How == ringi.ResolveRunOther {
+			do.Input, do.Output = do.Output, nil
+		}
+		cmd.Do = do
 	default:
 		s.t.Fatalf("unknown script command %q", name)
 	}

@@ -93,7 +93,7 @@ func (c *Client) batch(ctx context.Context, commands []ringi.Command, results []
 			if do, is := cmd.Do.(ringi.FailActivity); is {
 				f := do.Failure
 				b.Items = append(b.Items, FailedItem{
-					CallItem: callItem(cmd.Run, do.CallRef), Code: f.Code, Message: f.Message, Retryable: f.Retryable, Applied: f.Applied,
+					CallItem: callItem(cmd.Run, do.CallRef), Code: f.Code, Message: f.Message, Retryable: f.Retryable, Applied: f.Applied, RetryAfterMS: f.RetryAfterMS,
 				})
 			}
 		}

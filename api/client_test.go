@@ -38,7 +38,7 @@ func TestEveryCommandArrivesAsItWasSent(t *testing.T) {
 		ringi.BeginActivity{CallRef: ref("s"), Worker: "w"},
 		ringi.CompleteActivity{CallRef: ref("s"), Worker: "w", Output: json.RawMessage(`{"n":0.10}`), Want: want},
 		ringi.CompleteActivity{CallRef: ref("s"), Worker: "w"},
-		ringi.FailActivity{CallRef: ref("s"), Worker: "w", Failure: ringi.Failure{Code: "c", Message: "m", Retryable: true, Applied: ringi.AppliedNo}, Want: want},
+		ringi.FailActivity{CallRef: ref("s"), Worker: "w", Failure: ringi.Failure{Code: "c", Message: "m", Retryable: true, Applied: ringi.AppliedNo, RetryAfterMS: 1500}, Want: want},
 		ringi.DecideApproval{Step: "s", Approve: true, Digest: "d", Comment: "fine"},
 		ringi.DecideApproval{Step: "s", Digest: "d"},
 		ringi.WithdrawDecision{Step: "s", Reason: "r"},

@@ -69,10 +69,11 @@ type CompletedItem struct {
 // FailedItem is an attempt that failed.
 type FailedItem struct {
 	CallItem
-	Code      string        `json:"code" minLength:"1" maxLength:"256" doc:"what retry.stop_on and catch.on name"`
-	Message   string        `json:"message,omitempty" doc:"for a person; cut at 4,096 bytes, and what no text can hold is replaced in it"`
-	Retryable bool          `json:"retryable,omitempty" doc:"whether another attempt may succeed"`
-	Applied   ringi.Applied `json:"applied,omitempty" enum:"no,unknown" doc:"whether the call may have had its effect; absent: by the effect contract"`
+	Code         string        `json:"code" minLength:"1" maxLength:"256" doc:"what retry.stop_on and catch.on name"`
+	Message      string        `json:"message,omitempty" doc:"for a person; cut at 4,096 bytes, and what no text can hold is replaced in it"`
+	Retryable    bool          `json:"retryable,omitempty" doc:"whether another attempt may succeed"`
+	Applied      ringi.Applied `json:"applied,omitempty" enum:"no,unknown" doc:"whether the call may have had its effect; absent: by the effect contract"`
+	RetryAfterMS int64         `json:"retryAfterMs,omitempty" minimum:"0" doc:"the next attempt is not made before; for a service that asked to be left alone; at most a day counts"`
 }
 
 // BeginTasks is the body of POST /v1/tasks/begin, and of heartbeat.
@@ -190,7 +191,7 @@ func (s *Server) failTasks(ctx context.Context, in *failInput) (*answer[Answered
 	return s.answer(ctx, len(in.Body.Items), func(i int, want *ringi.PollRequest) (ringi.RunID, ringi.Action) {
 		item := in.Body.Items[i]
 		return item.Run, ringi.FailActivity{CallRef: item.ref(), Worker: in.Body.Worker, Want: want, Failure: ringi.Failure{
-			Code: item.Code, Message: item.Message, Retryable: item.Retryable, Applied: item.Applied,
+			Code: item.Code, Message: item.Message, Retryable: item.Retryable, Applied: item.Applied, RetryAfterMS: item.RetryAfterMS,
 		}}
 	}, in.Body.request(identity(ctx).Tenant))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ringiflow/ringi"
 )
@@ -41,6 +42,10 @@ type Failure struct {
 	Message   string        // for a person; cut at 4,000 bytes
 	Retryable bool          // whether another attempt may succeed
 	Applied   ringi.Applied // whether the call may have had its effect; "": as the effect contract says
+	// RetryAfter is how long the service asked to be left alone: the next
+	// attempt is not made before. 0 leaves it to the step's backoff; more than
+	// ringi.MaxRetryAfter counts as that.
+	RetryAfter time.Duration
 }
 
 // Error returns code and message.
@@ -73,7 +78,10 @@ func failureOf(ctx context.Context, err error) ringi.Failure {
 	if code == "" {
 		code = CodeError
 	}
-	return ringi.Failure{Code: code, Message: sendable(f.Message, maxMessage), Retryable: f.Retryable, Applied: f.Applied}
+	return ringi.Failure{
+		Code: code, Message: sendable(f.Message, maxMessage), Retryable: f.Retryable, Applied: f.Applied,
+		RetryAfterMS: f.RetryAfter.Milliseconds(),
+	}
 }
 
 // panicked is the failure of a function that did not return.

@@ -62,7 +62,7 @@ type Step struct {
 	Accepted string // why a finding about the step's effect is meant
 
 	Verb     Verb
-	Activity *Activity
+	Activity *Activity // also of the verb http
 	Approval *Approval
 	Wait     *Wait
 	Choose   *Choose
@@ -119,6 +119,7 @@ type Verb string
 // The verbs of the language.
 const (
 	VerbActivity Verb = "activity"
+	VerbHTTP     Verb = "http"
 	VerbApproval Verb = "approval"
 	VerbWait     Verb = "wait"
 	VerbChoose   Verb = "choose"
@@ -181,7 +182,9 @@ const (
 	UnknownFail             OnUnknown = "fail"
 )
 
-// Activity is a call to a worker.
+// Activity is a call to a worker. An http step is one too: its name is
+// HTTPActivity, its queue HTTPQueue, and With yields the request with method,
+// url, headers, query, body and expect, as far as the definition has them.
 type Activity struct {
 	Name         string // e.g. "payment.charge"
 	With         *Value // input; nil sends {}
@@ -195,7 +198,8 @@ type Activity struct {
 	Output       *Schema // nil accepts any JSON value
 }
 
-// Call is the activity of a probe or of a compensation.
+// Call is the activity of a probe or of a compensation, or an http call in the
+// form of Activity.
 type Call struct {
 	Name   string
 	With   *Value

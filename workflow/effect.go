@@ -9,7 +9,7 @@ import (
 func (p *parser) checkContract(s *Step, f fields, own Retry) {
 	a := s.Activity
 	effect := f.get("effect")
-	if f.lacks("effect") {
+	if s.Verb == VerbActivity && f.lacks("effect") {
 		p.report(f.key("activity").position, ruleNoContract, fmt.Sprintf("the step declares no effect and is taken for %s", AtMostOnce),
 			"add effect: pure, idempotent, probeable or at_most_once")
 	}
@@ -19,7 +19,7 @@ func (p *parser) checkContract(s *Step, f fields, own Retry) {
 	p.contractKeys(s, f, own)
 	switch {
 	case a.Effect == Probeable && f.lacks("probe"):
-		p.report(effect.position, ruleNoProbe, "a probeable step needs the activity that asks whether the effect took place",
+		p.report(effect.position, ruleNoProbe, "a probeable step needs the call that asks whether the effect took place",
 			`add probe: { activity: payment.find, with: { key: "${ step.key }" } }`)
 	case a.Irreversible && a.Compensate != nil:
 		p.report(f.key("compensate").position, rulePivotUndo, "the step is irreversible and yet says how to undo it",
@@ -39,7 +39,7 @@ func (p *parser) contractKeys(s *Step, f fields, own Retry) {
 			p.report(k.position, ruleNoEffect, fmt.Sprintf("%s has no effect: %s", key, why), suggestion)
 		}
 	}
-	if a.Effect == Pure && f.get("effect") != nil {
+	if a.Effect == Pure {
 		const why = "a pure step changes nothing"
 		useless("compensate", why, "remove it, or declare the effect that the step has")
 		useless("irreversible", why, "remove it, or declare the effect that the step has")
@@ -98,12 +98,15 @@ func (p *parser) findings(s *Step, approved bool) {
 	if a == nil || a.Effect == Pure || !f.lacks("accepted") || slices.Contains(f.meant, "effect") {
 		return
 	}
+	if s.Verb == VerbHTTP && a.Effect == AtMostOnce && f.lacks("effect") {
+		return // its method is wrong, or its effect must be declared: that is reported already
+	}
 	switch {
 	case a.Irreversible && !approved:
 		p.report(f.key("irreversible").position, ruleUnapproved, "nobody approves this step, and it cannot be undone",
 			"put an approval in front of it, or say why it needs none: accepted: \"…\"")
 	case f.lacks("irreversible", "compensate"):
-		p.report(f.key("activity").position, ruleNoUndo, "the effect of this step stays when the run fails later",
+		p.report(f.key(string(s.Verb)).position, ruleNoUndo, "the effect of this step stays when the run fails later",
 			"add compensate: { activity: … }, or irreversible: true, or say why that is meant: accepted: \"…\"")
 	}
 }
@@ -205,10 +208,10 @@ func (p *parser) checkOnFailure(b *Block) {
 				}
 			}
 		case s.Activity != nil:
-			p.report(f.key("activity").position, ruleOnFailure, fmt.Sprintf("on_failure may only call pure or idempotent activities, this one is %s", s.Activity.Effect),
+			p.report(f.key(string(s.Verb)).position, ruleOnFailure, fmt.Sprintf("on_failure may only make pure or idempotent calls, this one is %s", s.Activity.Effect),
 				"declare effect: idempotent if the service honours the key, else tell the service by emit")
 		default:
-			p.report(f.key(string(s.Verb)).position, ruleOnFailure, fmt.Sprintf("on_failure may not have the verb %s", s.Verb), "use emit, set, or a pure or idempotent activity")
+			p.report(f.key(string(s.Verb)).position, ruleOnFailure, fmt.Sprintf("on_failure may not have the verb %s", s.Verb), "use emit, set, or a pure or idempotent activity or http")
 		}
 	}
 }

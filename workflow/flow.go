@@ -243,13 +243,15 @@ func (f *flow) repeats(s *Step) bool {
 	return s.Activity.Effect == Pure || s.Activity.Effect == Idempotent
 }
 
-// compileCalls compiles what belongs to a step's probe and undo.
+// compileCalls compiles what belongs to the calls of an http step, and to a
+// step's probe and undo.
 func (f *flow) compileCalls(s *Step, before *roots) {
 	if s.Activity == nil {
 		return
 	}
 	probe := *before
 	probe.StepKey = true
+	f.compile(s, placeCall, &probe)
 	f.compile(s, placeProbe, &probe)
 	undo := new(roots)
 	*undo = probe
@@ -263,6 +265,7 @@ func (f *flow) compileCalls(s *Step, before *roots) {
 		}
 		f.p.compileSlot(x, undo, s)
 	}
+	f.p.compose(s)
 }
 
 // body walks what a step does, and returns what is known behind it. It may

@@ -10,10 +10,10 @@ import (
 )
 
 // laterKeys are the keys that the language will have and this version does
-// not: DESIGN section 4, "Later", and http.
+// not: DESIGN section 4, "Later".
 func laterKeys() []string {
 	return []string{
-		"http", "lock", "guards", "valid", "escalate", "delegate", "remind", "notify", "machines", "channels",
+		"lock", "guards", "valid", "escalate", "delegate", "remind", "notify", "machines", "channels",
 		"each", "call", "triggers", "schedules", "limits", "signal", "env", "secrets", "form", "editable",
 	}
 }
@@ -49,8 +49,6 @@ func (p *parser) unknownKey(k *node, what string, known []string) string {
 	if slices.Contains(laterKeys(), k.text) {
 		suggestion, meant := "remove it; see the release notes for what this version can do", ""
 		switch k.text {
-		case "http":
-			suggestion, meant = "use an activity whose worker makes the call", string(VerbActivity)
 		case "signal":
 			suggestion, meant = "wait for an event with a key", "event"
 		}

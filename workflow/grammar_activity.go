@@ -18,9 +18,7 @@ func (p *parser) readDefaults(n *node) defaults {
 	}
 	f := p.open(n, "defaults", "queue", "timeouts", "retry")
 	d := defaults{timeouts: p.timeouts(f.get("timeouts")), retry: p.retry(f.get("retry"))}
-	if q := f.get("queue"); q != nil {
-		d.queue = p.name(q, "the queue")
-	}
+	d.queue = p.queueName(f.get("queue"))
 	return d
 }
 
@@ -117,18 +115,27 @@ func effects() []string {
 	return []string{string(Pure), string(Idempotent), string(Probeable), string(AtMostOnce)}
 }
 
-// activity reads a call to a worker with its contract.
+// activity reads a call to a worker, or over HTTP, with its contract.
 func (p *parser) activity(s *Step, f fields) {
-	a := &Activity{Name: p.name(f.get("activity"), "the activity")}
+	a := &Activity{}
 	s.Activity = a
-	a.Queue = firstWord(p.optionalName(f.get("queue"), "the queue"), p.defaults.queue, DefaultQueue)
-	a.Effect = Effect(p.word(f.get("effect"), string(AtMostOnce), effects()...))
+	queue := firstWord(p.queueName(f.get("queue")), p.defaults.queue, DefaultQueue)
+	undeclared := AtMostOnce
+	if s.Verb == VerbHTTP {
+		a.Name, a.Queue = HTTPActivity, HTTPQueue
+		method := p.request(f.get("http"), s, placeCall, httpMethods(), &a.With)
+		undeclared = Effect(firstWord(string(methodEffect(method)), string(AtMostOnce)))
+		p.httpKeys(f, method)
+	} else {
+		a.Name, a.Queue = p.activityName(f.get("activity")), queue
+		if n := f.get("with"); n != nil {
+			p.objectSlot(n, s, placeBefore, "with", &a.With)
+		}
+	}
+	a.Effect = Effect(p.word(f.get("effect"), string(undeclared), effects()...))
 	a.Irreversible = p.flag(f.get("irreversible"), "irreversible")
 	a.OnUnknown = OnUnknown(p.word(f.get("on_unknown"), string(UnknownIncident), string(UnknownIncident),
 		string(UnknownAssumeApplied), string(UnknownAssumeNotApplied), string(UnknownCompensate), string(UnknownFail)))
-	if n := f.get("with"); n != nil {
-		p.objectSlot(n, s, placeBefore, "with", &a.With)
-	}
 	if n := f.get("key"); n != nil {
 		p.keySlot(n, s, placeBefore, &a.Key)
 	}
@@ -138,12 +145,37 @@ func (p *parser) activity(s *Step, f fields) {
 	own := p.retry(f.get("retry"))
 	s.Retry = p.stepRetry(own, a.Effect)
 	if n := f.get("probe"); n != nil {
-		a.Probe = p.probe(n, s)
+		a.Probe = p.probe(n, s, queue)
 	}
 	if n := f.get("compensate"); n != nil {
-		a.Compensate = p.compensate(n, s)
+		a.Compensate = p.compensate(n, s, queue)
 	}
 	p.checkContract(s, f, own)
+}
+
+// httpKeys reports what the method of an http step leaves open or makes useless.
+func (p *parser) httpKeys(f fields, method string) {
+	if method != "" && methodEffect(method) == "" && f.lacks("effect") {
+		p.report(f.key("http").position, ruleHTTPEffect, fmt.Sprintf("%s does not tell what a lost answer means, and the step declares no effect", method),
+			"add effect: idempotent if the service honours the header Idempotency-Key, else probeable, at_most_once or pure")
+	}
+	byWorker := func(key string) bool {
+		_, k := f.get(key).field("activity")
+		return k != nil
+	}
+	if k := f.key("queue"); k != nil && !byWorker("probe") && !byWorker("compensate") {
+		p.report(k.position, ruleNoEffect, "queue has no effect on the verb http: the engine's own workers make the call", "remove it")
+	}
+}
+
+// activityName reads the name of an activity of somebody's worker.
+func (p *parser) activityName(n *node) string {
+	return p.reserved(n, p.name(n, "the activity"), "the activity")
+}
+
+// queueName reads the name of a queue of somebody's workers; "" when n is nil.
+func (p *parser) queueName(n *node) string {
+	return p.reserved(n, p.optionalName(n, "the queue"), "the queue")
 }
 
 // stepRetry completes a step's own retry. The attempts of the file's defaults
@@ -187,22 +219,40 @@ func firstWord(words ...string) string {
 	return ""
 }
 
-// probe reads the activity that says whether an effect took place.
-func (p *parser) probe(n *node, s *Step) *Call {
-	f := p.open(n, "probe", "activity", "with")
-	c := &Call{Name: p.name(f.must("activity", "activity: payment.find"), "the activity"), Queue: s.Activity.Queue, Effect: Pure}
-	c.Retry = DefaultRetry(Pure)
+// probe reads the call that says whether an effect took place.
+func (p *parser) probe(n *node, s *Step, queue string) *Call {
+	f := p.open(n, "probe", "activity", "http", "with")
+	c := &Call{Effect: Pure, Retry: DefaultRetry(Pure)}
 	c.Retry.Attempts = DefaultProbeAttempts
-	if w := f.get("with"); w != nil {
-		p.objectSlot(w, s, placeProbe, "with", &c.With)
-	}
+	p.call(c, f, s, placeProbe, queue, probeMethods(), "activity: payment.find")
 	return c
 }
 
-// compensate reads the activity that undoes the step.
-func (p *parser) compensate(n *node, s *Step) *Call {
-	f := p.open(n, "compensate", "activity", "with", "effect", "key", "retry")
-	c := &Call{Name: p.name(f.must("activity", "activity: payment.refund"), "the activity"), Queue: s.Activity.Queue}
+// call reads what a probe or an undo calls: an activity or an http request.
+func (p *parser) call(c *Call, f fields, s *Step, at place, queue string, methods []string, example string) {
+	h, w := f.get("http"), f.get("with")
+	if h == nil {
+		c.Name, c.Queue = p.activityName(f.must("activity", example)), queue
+		if w != nil {
+			p.objectSlot(w, s, at, "with", &c.With)
+		}
+		return
+	}
+	c.Name, c.Queue = HTTPActivity, HTTPQueue
+	p.request(h, s, at, methods, &c.With)
+	if k := f.key("activity"); k != nil {
+		p.report(k.position, ruleOneOf, f.what+" has http already and cannot also have activity", "keep one of them")
+	}
+	if w != nil {
+		p.report(f.key("with").position, ruleNoEffect, "with has no effect beside http", "put what is sent into query or body inside http")
+	}
+}
+
+// compensate reads the call that undoes the step.
+func (p *parser) compensate(n *node, s *Step, queue string) *Call {
+	f := p.open(n, "compensate", "activity", "http", "with", "effect", "key", "retry")
+	c := &Call{}
+	p.call(c, f, s, placeUndo, queue, httpMethods(), "activity: payment.refund")
 	c.Effect = Effect(p.word(f.get("effect"), string(Idempotent), string(Idempotent), string(AtMostOnce)))
 	own := p.retry(f.get("retry"))
 	c.Retry = own.over(DefaultUndoRetry())
@@ -210,9 +260,6 @@ func (p *parser) compensate(n *node, s *Step) *Call {
 		if c.Retry.Attempts = AtMostOnceAttempts; own.Attempts > 1 {
 			p.retryForbidden(f)
 		}
-	}
-	if w := f.get("with"); w != nil {
-		p.objectSlot(w, s, placeUndo, "with", &c.With)
 	}
 	if k := f.get("key"); k != nil {
 		p.keySlot(k, s, placeUndo, &c.Key)

@@ -89,7 +89,7 @@ func catchWords() []string {
 // failure codes can.
 func possibleCatches(v Verb) (words []string, codes bool) {
 	switch v {
-	case VerbActivity:
+	case VerbActivity, VerbHTTP:
 		return []string{"timed_out", "cancelled", "bad_output", "expression", "*"}, true
 	case VerbApproval:
 		return []string{"rejected", "expired", "cancelled", "expression", "*"}, false
@@ -140,7 +140,7 @@ func (p *parser) catchWord(n *node, s *Step, seen map[string]bool) string {
 	case known && !slices.Contains(possible, w), !known && !codes:
 		p.report(n.position, ruleCatch, fmt.Sprintf("%s cannot happen to the verb %s", quoted(w), s.Verb), "write "+listed(possible))
 	case !known && strings.HasPrefix(w, "http_"):
-		p.report(n.position, ruleCatch, fmt.Sprintf("%s comes from http steps only, which are not available yet", quoted(w)), "write the code that your worker fails with")
+		p.caughtStatus(n, s, w)
 	case !known && near != "":
 		p.report(n.position, ruleCatchWord, fmt.Sprintf("%s is taken for a failure code of the worker", quoted(w)), "did you mean "+near+"?")
 	}

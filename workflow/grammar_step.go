@@ -9,12 +9,12 @@ import (
 // verbs are the verbs of the language, in the order of DESIGN section 4.
 func verbs() []string {
 	return []string{
-		string(VerbActivity), string(VerbApproval), string(VerbWait), string(VerbChoose), string(VerbParallel),
+		string(VerbActivity), string(VerbHTTP), string(VerbApproval), string(VerbWait), string(VerbChoose), string(VerbParallel),
 		string(VerbEmit), string(VerbSet), string(VerbDo), string(VerbFail), string(VerbFinish),
 	}
 }
 
-// activityKeys are the keys that stand beside activity in a step.
+// activityKeys are the keys that stand beside activity or http in a step.
 func activityKeys() []string {
 	return []string{"with", "queue", "key", "effect", "probe", "on_unknown", "irreversible", "compensate", "output", "timeouts", "retry", "accepted"}
 }
@@ -172,7 +172,9 @@ func (p *parser) nameSteps() {
 func (p *parser) misplaced(s *Step, f fields) {
 	for _, k := range f.at.keys {
 		switch {
-		case s.Verb != VerbActivity && slices.Contains(activityKeys(), k.text):
+		case s.Verb == VerbHTTP && k.text == "with":
+			p.report(k.position, ruleNoEffect, "with has no effect on the verb http", "put what is sent into query or body inside http")
+		case s.Verb != VerbActivity && s.Verb != VerbHTTP && slices.Contains(activityKeys(), k.text):
 			suggestion := "remove it"
 			if s.Verb == VerbApproval && k.text == "timeouts" {
 				suggestion = "use expires: { after: 72h, then: reject } inside approval"
@@ -191,7 +193,7 @@ func (p *parser) misplaced(s *Step, f fields) {
 func (p *parser) verbFields(s *Step, f fields, depth int) {
 	n := f.get(string(s.Verb))
 	switch s.Verb {
-	case VerbActivity:
+	case VerbActivity, VerbHTTP:
 		p.activity(s, f)
 	case VerbApproval:
 		p.approval(s, n)

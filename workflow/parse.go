@@ -19,7 +19,7 @@ func parse(file string, src []byte, quotas *Quotas) (*Definition, []Problem) {
 	p := &parser{
 		quotas: quotas,
 		file:   newSource(file, nil), definition: &Definition{steps: map[string]*Step{}},
-		ids: map[string]*node{}, at: map[*Step]fields{}, slots: map[*Step][]slot{}, types: map[*node]*typ{},
+		ids: map[string]*node{}, at: map[*Step]fields{}, slots: map[*Step][]slot{}, types: map[*node]*typ{}, requests: map[*Step][]*request{},
 		counts: map[Severity]int{},
 	}
 	if len(src) <= MaxSource {
@@ -53,14 +53,15 @@ type parser struct {
 	definition *Definition
 	defaults   defaults
 
-	ids      map[string]*node // where each id stands
-	at       map[*Step]fields // each step's mapping
-	slots    map[*Step][]slot // the expressions of each step; those of the definition under nil
-	types    map[*node]*typ   // of compiled values
-	steps    int              // read so far
-	compiled int              // expressions compiled so far
-	written  int              // their bytes
-	schemas  int              // bytes of schemas compiled so far
+	ids      map[string]*node     // where each id stands
+	at       map[*Step]fields     // each step's mapping
+	slots    map[*Step][]slot     // the expressions of each step; those of the definition under nil
+	types    map[*node]*typ       // of compiled values
+	requests map[*Step][]*request // the http calls of each step
+	steps    int                  // read so far
+	compiled int                  // expressions compiled so far
+	written  int                  // their bytes
+	schemas  int                  // bytes of schemas compiled so far
 }
 
 // report records a problem of the rule at a place.

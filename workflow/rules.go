@@ -121,6 +121,9 @@ const (
 	ruleEventKey     = "RG0113"
 	ruleTimes        = "RG0114"
 	ruleOnFailure    = "RG0115"
+	ruleReserved     = "RG0116"
+	ruleURL          = "RG0117"
+	ruleHeader       = "RG0118"
 )
 
 // Rules about effects and their undoing.
@@ -134,6 +137,7 @@ const (
 	ruleUnapproved  = "RG0207"
 	ruleUndoOutput  = "RG0208"
 	ruleUnknownUndo = "RG0209"
+	ruleHTTPEffect  = "RG0210"
 )
 
 // Rules about expressions.

@@ -55,6 +55,9 @@ func stepRules() []Rule {
 		{ID: ruleEventKey, Title: "wait for an event without a key", Why: "An event is sent by name and key. Without a key the wait could not tell its own event from that of another run."},
 		{ID: ruleTimes, Title: "attempt longer than the step", Why: "The time of one attempt can never be used up, since the time of the whole step ends before."},
 		{ID: ruleOnFailure, Title: "verb not allowed in on_failure", Why: "The steps of on_failure run once after everything was undone. What can neither be repeated nor undone has no place there."},
+		{ID: ruleReserved, Title: "name that is kept for the engine", Why: "Queues and activities whose names begin with ringi. are served by the engine itself. A worker of yours would never see such a task."},
+		{ID: ruleURL, Title: "bad url", Why: "An http step calls a web server: https:// or http://, a host, and a path. What is fixed of the url is checked before anything runs, and must hold no secret, since everybody who reads the definition sees it."},
+		{ID: ruleHeader, Title: "header that cannot be set", Why: "Some headers follow from the url, the body, the connection or the idempotency key, and a second word about them would contradict the first. A header has a name of letters, digits and hyphens, and a value on one line."},
 	}
 }
 
@@ -70,6 +73,7 @@ func effectRules() []Rule {
 		{ID: ruleUnapproved, Title: "irreversible without an approval", Why: "Nobody looks at what cannot be taken back. Ask somebody before it, or say why nobody needs to."},
 		{ID: ruleUndoOutput, Title: "undo that needs the lost answer", Why: "An undo is also due when the answer of its step was lost, and then there is no output. The key that the step was called with always exists."},
 		{ID: ruleUnknownUndo, Title: "compensate on unknown without a compensation", Why: "The step says that an unknown outcome is undone, but not how."},
+		{ID: ruleHTTPEffect, Title: "http method whose effect nobody declared", Why: "GET and HEAD only read, and PUT and DELETE may be repeated, by the standard of HTTP. What a repeated POST or PATCH does, only its service can say."},
 	}
 }
 

@@ -15,6 +15,7 @@ type place int
 
 const (
 	placeBefore place = iota // before its step begins
+	placeCall                // when the call of an http step is frozen: its key is known
 	placeProbe               // when the step's effect is asked for
 	placeUndo                // when the step's undo is frozen
 	placeTitle               // when the run starts

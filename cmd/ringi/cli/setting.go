@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/config"
+	"github.com/ringiflow/ringi/egress"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/relay"
 )
@@ -49,6 +51,7 @@ const (
 	SetPublicURL   = "public-url"
 	SetLogFormat   = "log-format"
 	SetOutbox      = "outbox"
+	SetHTTPAllow   = "http-allow"
 
 	SetOutboxRoute    = "outbox-route"
 	SetOutboxBatch    = "outbox-batch"
@@ -86,6 +89,7 @@ func allSettings() []setting {
 		{name: SetPublicURL, usage: "address under which other machines reach the server", reason: "requests for other hosts are refused"},
 		{name: SetLogFormat, fallback: "text", usage: "text or json", reason: "people read it first", check: oneOf("text", "json")},
 		{name: SetOutbox, many: true, usage: "where messages go, [NAME=]DESTINATION: " + relay.Forms + "; or off", reason: "serve: a file beside the database, so that nothing grows unread", check: checkOutbox},
+		{name: SetHTTPAllow, many: true, usage: "CIDR of a private network that http steps may call", reason: "a definition must not reach what only this machine or its network can", check: checkNetworks},
 		{name: SetOutboxRoute, many: true, usage: "AGGREGATETYPE[/TYPE]=NAME: what goes to the destination of that name", reason: "everything goes to the one without a name"},
 		{name: SetOutboxBatch, fallback: count(outbox.DefaultBatch), usage: "messages claimed and published at once", reason: "one fsync carries them all", check: checkCount},
 		{name: SetOutboxLease, fallback: span(outbox.DefaultLease), usage: "how long a relay that died holds its messages", reason: "longer than any destination takes to answer", check: checkSpan},
@@ -296,6 +300,16 @@ func checkOutbox(v string) error {
 		return nil
 	}
 	_, err := relay.ParsePlaces(v)
+	return err
+}
+
+// Networks reads the value of SetHTTPAllow.
+func Networks(v string) ([]netip.Prefix, error) {
+	return egress.ParseNetworks(strings.ReplaceAll(v, "\n", ","))
+}
+
+func checkNetworks(v string) error {
+	_, err := Networks(v)
 	return err
 }
 

@@ -223,7 +223,7 @@ func (n *Node) Run(ctx context.Context, ready func(url string), beside ...func(c
 		go func() { served <- n.server.Serve(listener) }()
 	}
 	n.up.Store(true)
-	failed, leave := startBeside(ctx, beside)
+	failed, leave := startBeside(ctx, append(beside, n.performHTTP))
 	ready(url)
 	select {
 	case <-ctx.Done():

@@ -24,10 +24,14 @@ with 0; after a second signal it exits at once.
 
 Messages of emit go to the destinations of --outbox, which ringi help relay
 explains; --outbox-route 'Order/*=audit' sends some to the one that is named
-audit. With --outbox off they wait for a ringi relay on the same database.`,
+audit. With --outbox off they wait for a ringi relay on the same database.
+
+The server makes the calls of http steps itself. It does not call addresses of
+private networks unless --http-allow names them, as in --http-allow 10.1.0.0/16,
+follows no redirects, and takes no proxy from the environment.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.serve(cmd.Context()) },
 	}
-	cli.SettingFlags(cmd, cli.SetDatabase, cli.SetListen, cli.SetKeys, cli.SetTLSCert, cli.SetTLSKey, cli.SetBehindProxy, cli.SetPublicURL, cli.SetLogFormat, cli.SetOutbox, cli.SetOutboxRoute)
+	cli.SettingFlags(cmd, cli.SetDatabase, cli.SetListen, cli.SetKeys, cli.SetTLSCert, cli.SetTLSKey, cli.SetBehindProxy, cli.SetPublicURL, cli.SetLogFormat, cli.SetOutbox, cli.SetOutboxRoute, cli.SetHTTPAllow)
 	cli.SettingFlags(cmd, cli.TuningSettings()...)
 	return cmd
 }

@@ -31,10 +31,11 @@ func (p program) devCommand() *cobra.Command {
 		Use: "dev", Short: "Run a server with an example, people and a worker, on this machine only", Args: cobra.NoArgs,
 		Long: `Runs a server on this machine only, with everything in ./.ringi: the order process
 and its four services as an example, a worker, and three people with keys: alice
-and bob of finance, and carol of the managers. --as NAME acts as one of them.`,
+and bob of finance, and carol of the managers. --as NAME acts as one of them.
+For http steps that call services on this machine, give --http-allow 127.0.0.1.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.dev(cmd.Context()) },
 	}
-	cli.SettingFlags(cmd, cli.SetListen, cli.SetLogFormat)
+	cli.SettingFlags(cmd, cli.SetListen, cli.SetLogFormat, cli.SetHTTPAllow)
 	return cmd
 }
 
