@@ -16,6 +16,17 @@ func Parse(file string, src []byte) (*Definition, []Problem) { return parse(file
 
 // parse is Parse, and holds the definition against quotas if there are some.
 func parse(file string, src []byte, quotas *Quotas) (*Definition, []Problem) {
+	p := newParser(file, src, quotas)
+	if root := p.readDocument(src); root != nil {
+		p.document(root)
+	}
+	if p.failed {
+		return nil, sortProblems(p.problems)
+	}
+	return p.definition, sortProblems(p.problems)
+}
+
+func newParser(file string, src []byte, quotas *Quotas) *parser {
 	p := &parser{
 		quotas: quotas,
 		file:   newSource(file, nil), definition: &Definition{steps: map[string]*Step{}},
@@ -26,13 +37,7 @@ func parse(file string, src []byte, quotas *Quotas) (*Definition, []Problem) {
 		p.file = newSource(file, src)
 	}
 	p.src = p.file
-	if root := p.readDocument(src); root != nil {
-		p.document(root)
-	}
-	if p.failed {
-		return nil, sortProblems(p.problems)
-	}
-	return p.definition, sortProblems(p.problems)
+	return p
 }
 
 // A parser reads one definition. It goes over the document once for its form

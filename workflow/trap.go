@@ -13,7 +13,10 @@ type trap struct {
 	silent  bool // YAML reads something else without complaining
 }
 
-func (t trap) suggestion() string { return "quote the value: " + yamlQuote(t.text) }
+// quoteSuggestion begins what is said about a value that must be quoted.
+const quoteSuggestion = "quote the value: "
+
+func (t trap) suggestion() string { return quoteSuggestion + yamlQuote(t.text) }
 
 // maxTraps bounds the traps that are looked for in one file.
 const maxTraps = 100

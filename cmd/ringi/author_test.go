@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/workflow"
 )
 
 func TestADefinitionIsDrawn(t *testing.T) {
@@ -40,5 +41,57 @@ func TestADefinitionIsDrawn(t *testing.T) {
 	}
 	if got := w.run("graph", "hello.yaml", "--format", "png"); got.code != cli.ExitUsage || !strings.Contains(got.err, "mermaid") {
 		t.Errorf("an unknown format: %+v", got)
+	}
+}
+
+func TestDefinitionsAreLaidOut(t *testing.T) {
+	w := newDesk(t)
+	const untidy, tidy = "name: n\nringi: v1 # one\nsteps:\n- set: { a: ${ input.x } }\n  id: s\n", "ringi: v1  # one\nname: n\nsteps:\n  - id: s\n    set: { a: \"${ input.x }\" }\n"
+	w.write("a.yaml", untidy)
+	w.write("b.yaml", tidy)
+	if got := w.run("fmt", "a.yaml"); got.code != cli.ExitOK || got.out != tidy {
+		t.Errorf("printed: %+v", got)
+	}
+	if got := w.runWith(untidy, "fmt", "-"); got.code != cli.ExitOK || got.out != tidy {
+		t.Errorf("from standard input: %+v", got)
+	}
+	if got := w.run("fmt", "--check", "a.yaml", "b.yaml"); got.code != cli.ExitProblems || got.out != "a.yaml\n" {
+		t.Errorf("checked: %+v", got)
+	}
+	if got := w.run("fmt", "-w", "a.yaml", "b.yaml"); got.code != cli.ExitOK || got.out != "a.yaml\n" {
+		t.Errorf("written: %+v", got)
+	}
+	if text, err := os.ReadFile(filepath.Join(w.dir, "a.yaml")); err != nil || string(text) != tidy {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	var out struct {
+		Changed  []string           `json:"changed"`
+		Problems []workflow.Problem `json:"problems"`
+		Errors   int                `json:"errors"`
+		Warnings int                `json:"warnings"`
+	}
+	w.ok(&out, "fmt", "--check", "a.yaml", "b.yaml")
+	if len(out.Changed) != 0 {
+		t.Errorf("afterwards: %+v", out)
+	}
+	w.write("c.yaml", "ringi: [v1\n")
+	w.exits(cli.ExitProblems, &out, "fmt", "-w", "c.yaml")
+	if out.Errors != 1 || out.Problems[0].ID != "RG0004" {
+		t.Errorf("what is no YAML: %+v", out)
+	}
+	if text, err := os.ReadFile(filepath.Join(w.dir, "c.yaml")); err != nil || string(text) != "ringi: [v1\n" {
+		t.Errorf("a file that cannot be read is %q, %v", text, err)
+	}
+}
+
+func TestTheSchemaOfDefinitionsIsPrinted(t *testing.T) {
+	w := newDesk(t)
+	var schema map[string]any
+	w.ok(&schema, "schema")
+	if schema["$schema"] != "https://json-schema.org/draft/2020-12/schema" || schema["$defs"] == nil {
+		t.Errorf("the schema is %v", schema)
+	}
+	if got := w.run("schema"); got.code != cli.ExitOK || !strings.Contains(got.out, "\n  \"$defs\": {\n") {
+		t.Errorf("for people: %+v", got)
 	}
 }

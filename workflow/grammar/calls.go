@@ -1,0 +1,88 @@
+package grammar
+
+// small are the mappings that others are made of.
+func (g *Grammar) small() {
+	g.Timeouts = &Mapping{What: "timeouts", Doc: "How long things may take.", Keys: []Key{
+		{Name: "attempt", Default: "30s", Value: of(Duration), Doc: "One attempt, from its hand-out to a worker."},
+		{Name: "total", Default: "15m", Value: of(Duration), Doc: "The step with all its attempts and the pauses between them."},
+		{Name: "queue", Value: of(Duration), Doc: "How long an attempt may wait for a worker. Without it an attempt waits for as long as it takes, and the lack of a worker is shown."},
+		{Name: "heartbeat", Default: "30s", Value: of(Duration), Doc: "The length of the work lease: how soon a worker that died is noticed. Workers heartbeat three times in it."},
+	}}
+	g.Backoff = &Mapping{What: "backoff", Doc: "The pauses between attempts.", Keys: []Key{
+		{Name: "initial", Default: "1s", Value: of(Duration), Doc: "The pause before the second attempt."},
+		{Name: "factor", Default: "2", Value: of(Factor), Doc: "How much longer each pause is than the one before."},
+		{Name: "max", Default: "1m", Value: of(Duration), Doc: "The longest pause. It cannot be shorter than the first."},
+	}}
+	g.Retry = &Mapping{What: "retry", Doc: "How often an activity is tried, and with what pauses.", Keys: []Key{
+		{Name: "attempts", Default: "5", Value: count(1, MaxAttempts), Doc: "Attempts in all, with the first. An activity of the effect at_most_once has one."},
+		{Name: "backoff", Value: mapping(g.Backoff), Doc: "The pauses between attempts; they are spread by a fifth, so that not all come at once."},
+		{Name: "stop_on", Value: list(of(Name)), Doc: "Failure codes of the worker after which no further attempt is made."},
+	}}
+}
+
+// effectWords are the effect contracts, the one without promises last.
+func effectWords() Value { return words("pure", "idempotent", "probeable", "at_most_once") }
+
+// calls are the calls that belong to an activity.
+func (g *Grammar) calls() {
+	g.Probe = &Mapping{
+		What: "probe", Doc: "The activity that says whether the effect took place when an answer was lost. It answers { applied: yes | no | unknown, output }.",
+		Keys: []Key{
+			{Name: "activity", Needed: true, Example: "activity: payment.find", Value: of(Name), Doc: "The activity that is called."},
+			{Name: "with", Value: of(Object), Doc: "Its input. step.key is the idempotency key of the call that is asked about."},
+		},
+	}
+	g.Compensate = &Mapping{
+		What: "compensate", Doc: "The activity that undoes the step when the run fails later. It is tried until it succeeds, or a person is asked.",
+		Keys: []Key{
+			{Name: "activity", Needed: true, Example: "activity: payment.refund", Value: of(Name), Doc: "The activity that is called."},
+			{Name: "with", Value: of(Object), Doc: "Its input, frozen when the step ends. step.key is the idempotency key of the step: it exists even when its answer was lost."},
+			{Name: "effect", Default: "idempotent", Value: words("idempotent", "at_most_once"), Doc: "What the undo can bear when its answer is lost."},
+			{Name: "key", Value: of(KeyText), Doc: "The idempotency key of the undo. Without it the key is made of run and step."},
+			{Name: "retry", Value: mapping(g.Retry), Doc: "How often the undo is tried: 5 times within 15 minutes unless it says otherwise."},
+		},
+		Rules: []Rule{{If: is("effect", "at_most_once"), Once: true}},
+	}
+}
+
+// activityKeys are the keys that stand beside activity.
+func (g *Grammar) activityKeys() []Key {
+	return []Key{
+		{Name: "with", Value: of(Object), Doc: "The input of the activity: an object, or an expression that yields one."},
+		{Name: "queue", Default: "default", Value: of(Name), Doc: "The queue that workers take the activity from."},
+		{Name: "key", Value: of(KeyText), Doc: "The idempotency key that goes out with the call. Without it the key is made of run and step, which is right unless two steps must share one."},
+		{Name: "effect", Value: effectWords(), Doc: "What the side effect can bear when an answer is lost.\n\npure: it only reads or computes; run it again.\nidempotent: the service honours the idempotency key; run it again with the same key.\nprobeable: it can be asked whether it took place; see probe.\nat_most_once: it is never tried twice blindly; see on_unknown. An effect that nobody declares is taken for this one."},
+		{Name: "probe", Value: mapping(g.Probe), Doc: g.Probe.Doc},
+		{Name: "on_unknown", Default: "incident", Value: words("incident", "assume_applied", "assume_not_applied", "compensate", "fail"), Doc: "What follows when nobody knows whether an attempt had its effect.\n\nincident: a person is asked.\nassume_applied, assume_not_applied: it is taken for that.\ncompensate: it is undone like an effect that is known.\nfail: the step has failed."},
+		{Name: "irreversible", Default: "false", Value: of(Flag), Doc: "The effect cannot be undone: from this step on the run only goes forward."},
+		{Name: "accepted", Value: of(Reason), Doc: "Why a finding about the step's effect is meant, in words: it is not reported then."},
+		{Name: "retry", Value: mapping(g.Retry), Doc: g.Retry.Doc},
+		{Name: "timeouts", Value: mapping(g.Timeouts), Doc: g.Timeouts.Doc},
+		{Name: "output", Value: of(Schema), Doc: "JSON Schema of what the activity answers. Expressions know the fields of steps.ID.output by it."},
+		{Name: "compensate", Value: mapping(g.Compensate), Doc: g.Compensate.Doc},
+	}
+}
+
+// contract are the rules between the keys of an activity.
+func contract() []Rule {
+	const pure, again = "a pure step changes nothing", "a lost answer is asked for again"
+	const declare = "remove it, or declare the effect that the step has"
+	return []Rule{
+		{If: is("effect", "pure"), Never: "compensate", Why: pure, Instead: declare},
+		{If: is("effect", "pure"), Never: "irreversible", Why: pure, Instead: declare},
+		{If: is("effect", "pure"), Never: "key", Why: pure, Instead: "remove it, or declare effect: idempotent"},
+		{If: is("effect", "pure", "idempotent"), Never: "on_unknown", Why: again, Instead: "remove it"},
+		{If: []Is{{Key: "effect", Words: []string{"pure", "idempotent", "at_most_once"}, Missing: true}}, Never: "probe", Why: "only a probeable step is asked about", Instead: "write effect: probeable, or remove it"},
+		{If: is("effect", "probeable"), Needs: "probe"},
+		{If: []Is{{Key: "effect", Words: []string{"at_most_once"}, Missing: true}}, Once: true},
+		{
+			If: is("irreversible", "true"), Never: "compensate", Contrary: true, Why: "the step is irreversible and yet says how to undo it",
+			Instead: "remove irreversible if the effect can be undone, else remove compensate",
+		},
+		{If: []Is{{Key: "on_unknown", Words: []string{"compensate"}}, {Key: "irreversible", Words: []string{"false"}, Missing: true}}, Needs: "compensate"},
+		{
+			If:    []Is{{Key: "on_unknown", Words: []string{"compensate"}}, {Key: "irreversible", Words: []string{"true"}}},
+			Never: "on_unknown", Why: "an irreversible step has nothing to undo it", Instead: "write on_unknown: incident",
+		},
+	}
+}
