@@ -67,7 +67,7 @@ func scratchFile(database string) (own string, remove func() error, err error) {
 	}
 	return database, func() error {
 		errs := []error{os.Remove(path)}
-		for _, beside := range []string{"-wal", "-shm", "-journal"} {
+		for _, beside := range []string{"-wal", "-shm", "-journal", ".lock"} {
 			if err := os.Remove(path + beside); !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}

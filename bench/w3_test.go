@@ -2,108 +2,128 @@ package bench_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/engine"
-	"github.com/ringiflow/ringi/store/sqlite"
-	"github.com/ringiflow/ringi/worker"
+	"github.com/ringiflow/ringi/api"
+	"github.com/ringiflow/ringi/bench"
+	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
-
-// w3 is three activities in sequence.
-const w3 = `
-ringi: v1
-name: w3
-steps:
-  - { id: a, activity: bench.a, with: { order: "${ input.order }" }, effect: idempotent }
-  - { id: b, activity: bench.b, with: { order: "${ input.order }" }, effect: idempotent }
-  - { id: c, activity: bench.c, with: { order: "${ input.order }" }, effect: idempotent }
-`
 
 // BenchmarkW3 runs bench w3, DESIGN section 9: runs of three activities, each
 // step durable with fsync, input of 200 bytes and outputs of 100, the worker
 // through ringi.Service with tasks, leases and tokens as in production.
 func BenchmarkW3(b *testing.B) {
 	for _, inFlight := range []int{1, 64, 512} {
-		b.Run(fmt.Sprintf("inflight=%d", inFlight), func(b *testing.B) { runW3(b, inFlight) })
+		b.Run(fmt.Sprintf("inflight=%d", inFlight), func(b *testing.B) {
+			r, err := bench.W3(b.Context(), bench.W3Config{
+				Database: "sqlite:" + filepath.Join(b.TempDir(), "w3.db"), Inflight: inFlight, Runs: b.N, Warm: -1, FloorFor: -1, Now: time.Now,
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(r.RunsPerSecond, "runs/s")
+			b.ReportMetric(r.MeanBatch, "writes/commit")
+			b.ReportMetric(r.RowsPerRun, "rows/run")
+		})
 	}
 }
 
-func runW3(b *testing.B, inFlight int) {
-	ctx := b.Context()
-	db, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(b.TempDir(), "w3.db")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer db.Close()
-	var commits, writes atomic.Int64
-	slots := make(chan struct{}, inFlight)
-	var running sync.WaitGroup
-	eng, err := engine.New(engine.Config{
-		Store: db, Records: db, Catalog: db, Events: db,
-		Observer: engine.Observer{Committed: func(batch engine.Batch) {
-			commits.Add(1)
-			writes.Add(int64(len(batch.Writes)))
-			for _, w := range batch.Writes {
-				if w.Run != nil && w.Run.Status == ringi.Completed {
-					<-slots
-					running.Done()
+// The numbers are for people; that everything was measured, that nothing is left
+// behind and that what ran can be replayed is for the test.
+func TestW3IsMeasuredBesideItsFloorAndLeavesNothing(t *testing.T) {
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			database := "sqlite:" + filepath.Join(dir, "w3.db")
+			if kind == "postgres" {
+				server, err := pgtest.Start(t.Context(), pgtest.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					if err := server.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+				database = server.URL("postgres")
+			}
+			for _, c := range []bench.W3Config{
+				{Inflight: 8},
+				{Inflight: 8, Rate: 400, Payload: 1000},
+				{Inflight: 8, Mode: bench.ModeHTTP, Worker: remoteWorker},
+			} {
+				c.Database, c.Runs, c.Warm, c.FloorFor, c.Now = database, 40, -1, time.Millisecond, time.Now
+				got, err := bench.W3(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Name != "w3" || got.Store != kind || got.Inflight != 8 || got.Runs != 40 || got.FileSystem == "" {
+					t.Errorf("measured %+v", got)
+				}
+				if got.RunsPerSecond <= 0 || got.P50MS <= 0 || got.P95MS < got.P50MS || got.P99MS < got.P95MS || got.CPUMSPerRun <= 0 || got.Commits < 4 || got.MeanBatch < 1 {
+					t.Errorf("measured %+v", got)
+				}
+				// A run writes ten rows, and three more when each of its tasks was claimed.
+				if got.RowsPerRun < 10 || got.BytesPerRun < 1000+float64(c.Payload) {
+					t.Errorf("measured %+v", got)
+				}
+				if got.FloorRunsPerSecond < got.FloorSameBatch || got.FloorBatch < 1 || got.FloorSameBatch <= 0 || got.FloorP50MS <= 0 {
+					t.Errorf("measured %+v", got)
 				}
 			}
-		}},
-	})
-	if err != nil {
-		b.Fatal(err)
+			leftovers(t, kind, dir, database)
+		})
 	}
-	eng.Start()
-	defer eng.Close()
-	if p, err := eng.Publish(ctx, ringi.Publication{Source: []byte(w3)}); err != nil || p.Version == 0 {
-		b.Fatalf("publish: %+v, %v", p, err)
-	}
-	stop := serveW3(b, eng, inFlight)
-	defer stop()
-
-	input := json.RawMessage(fmt.Sprintf(`{"order":"o-1","note":%q}`, strings.Repeat("x", 170)))
-	b.ResetTimer()
-	for range b.N {
-		slots <- struct{}{}
-		running.Add(1)
-		go func() {
-			r := eng.Do(ctx, ringi.Command{Actor: ringi.Actor{ID: "bench", Kind: ringi.Machine}, Do: ringi.Start{Definition: "w3", Input: input}})[0]
-			if r.Err != nil {
-				b.Error(r.Err)
-			}
-		}()
-	}
-	running.Wait()
-	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
-	b.ReportMetric(float64(writes.Load())/float64(max(commits.Load(), 1)), "writes/commit")
 }
 
-// serveW3 runs the worker until the returned function is called.
-func serveW3(b *testing.B, service ringi.Service, slots int) (stop func()) {
-	b.Helper()
-	output := strings.Repeat("y", 90)
-	var activities []worker.Activity
-	for _, name := range []string{"bench.a", "bench.b", "bench.c"} {
-		activities = append(activities, worker.Func(name, func(context.Context, json.RawMessage) (string, error) { return output, nil }))
-	}
-	w, err := worker.New(worker.Config{Service: service, Queues: []worker.Queue{{Slots: slots, Activities: activities}}})
+// remoteWorker is the worker of the HTTP mode, in the process of the test.
+func remoteWorker(_ context.Context, server, keyFile string, slots int) (bench.WorkerProcess, error) {
+	key, err := readKey(keyFile)
 	if err != nil {
-		b.Fatal(err)
+		return bench.WorkerProcess{}, err
+	}
+	client, err := api.NewClient(api.ClientConfig{Address: server, Key: key})
+	if err != nil {
+		return bench.WorkerProcess{}, err
+	}
+	w, err := bench.NewW3Worker(client, slots)
+	if err != nil {
+		return bench.WorkerProcess{}, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
-	return func() {
-		cancel()
-		<-ended
+	return bench.WorkerProcess{
+		CPU:  func() (time.Duration, error) { return 0, nil },
+		Stop: func() error { cancel(); return <-ended },
+	}, nil
+}
+
+func readKey(file string) (string, error) {
+	raw, err := os.ReadFile(file)
+	return strings.TrimSpace(string(raw)), err
+}
+
+func TestW3ThatWouldMeasureNothingIsRefused(t *testing.T) {
+	file := "sqlite:" + filepath.Join(t.TempDir(), "w3.db")
+	for _, c := range []struct {
+		config bench.W3Config
+		want   string
+	}{
+		{bench.W3Config{Database: "mysql:x"}, "mysql"},
+		{bench.W3Config{Database: file, Mode: "remote"}, "there is no mode"},
+		{bench.W3Config{Database: file, Mode: bench.ModeHTTP}, "somebody has to start the worker"},
+		{bench.W3Config{Database: file, Rate: -1}, "not below 0"},
+		{bench.W3Config{Database: "sqlite:" + filepath.Join(t.TempDir(), "missing", "x.db")}, "make a database beside"},
+	} {
+		c.config.Now = time.Now
+		if _, err := bench.W3(t.Context(), c.config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.config, err, c.want)
+		}
 	}
 }

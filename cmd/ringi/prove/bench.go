@@ -2,7 +2,6 @@ package prove
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,7 @@ import (
 func (p program) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure, beside the floor of the same machine", Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(p.benchOutboxCommand())
+	cmd.AddCommand(p.benchW3Command(), p.benchWorkerCommand(), p.benchOutboxCommand())
 	return cmd
 }
 
@@ -38,10 +37,7 @@ in a new schema, which is removed at the end. The destination gets them all.`,
 			if c.Sink == "" || c.Sink == cli.OutboxStdout {
 				return cli.Usage("name one with --sink, as in file:events.ndjson; standard output is for the result", "there is no destination to measure with")
 			}
-			c.Database = p.Get(cli.SetDatabase)
-			if path, file := strings.CutPrefix(c.Database, "sqlite:"); file {
-				c.Database = "sqlite:" + p.Path(path)
-			}
+			c.Database = p.benchDatabase()
 			c.Open = relay.Opener{Path: p.Path, Ringi: p.RingiSink}
 			c.Now, c.Told = p.Now, func(text string) { p.Say("%s", text) }
 			out, err := bench.Outbox(cmd.Context(), c)
