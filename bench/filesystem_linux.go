@@ -36,7 +36,7 @@ func fileSystemOf(dir string) (string, error) {
 		}
 		return "", fmt.Errorf("bench: look at the file system of %s: %w", dir, err)
 	}
-	if name := fileSystems[int64(s.Type)&0xffffffff]; name != "" {
+	if name := fileSystems[int64(s.Type)&0xffffffff]; name != "" { //nolint:unconvert // its type is another one on other processors
 		return name, nil
 	}
 	return fmt.Sprintf("%#x", uint32(s.Type)), nil
