@@ -24,11 +24,13 @@ const (
 	floorReadSQLite   = `select id, aggregatetype, aggregateid, type, payload, contenttype, seq, created_at from outbox_floor where id > ? order by id limit ?`
 	floorReadPostgres = `select id::text, aggregatetype, aggregateid, type, payload, contenttype, seq, created_at from outbox_floor where id > $1::text::uuid order by id limit $2`
 
+	dropFloor = `drop table outbox_floor; drop table floor_head`
+
 	beforeAll = "00000000-0000-0000-0000-000000000000"
 )
 
-// floorSchema is the table of the outbox under another name, with its keys and
-// indexes: they belong to the rows, whoever writes them.
+// floorSchema is the tables of messages and of heads under other names, with their
+// keys and indexes: they belong to the rows, whoever writes them.
 func (b *outboxBench) floorSchema() (string, error) {
 	schema, err := b.db.Dialect.Schema()
 	if err != nil {
@@ -36,8 +38,9 @@ func (b *outboxBench) floorSchema() (string, error) {
 	}
 	var own []string
 	for text := range strings.SplitAfterSeq(schema, ";\n") {
-		if head, _, _ := strings.Cut(text, "("); strings.Contains(head, " outbox") && !strings.Contains(head, "outbox_partition") && !strings.Contains(head, "outbox_relay") {
+		if head, _, _ := strings.Cut(text, "("); (strings.Contains(head, " outbox") || strings.Contains(head, " aggregate_head")) && !strings.Contains(head, "outbox_partition") && !strings.Contains(head, "outbox_relay") {
 			text = strings.ReplaceAll(text, "outbox_", "floor_")
+			text = strings.ReplaceAll(text, "aggregate_head", "floor_head")
 			text = strings.ReplaceAll(text, "exists outbox (", "exists outbox_floor (")
 			own = append(own, strings.ReplaceAll(text, "on outbox (", "on outbox_floor ("))
 		}
@@ -73,12 +76,12 @@ func (b *outboxBench) floor(ctx context.Context, count int) (time.Duration, erro
 		return 0, err
 	}
 	b.Told(fmt.Sprintf("floor: %d rows written in %.2f s, read and published in %.2f s", count, wrote.Seconds(), published.Seconds()))
-	_, err = b.db.DB.ExecContext(ctx, "drop table outbox_floor")
+	_, err = b.db.DB.ExecContext(ctx, dropFloor)
 	return wrote + published, err
 }
 
 // insertBare inserts one batch in the quickest way that the database has.
-func (b *outboxBench) insertBare(ctx context.Context, msgs []outbox.Message) (err error) {
+func (b *outboxBench) insertBare(ctx context.Context, msgs []outbox.Message) error {
 	tx, err := b.db.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return err

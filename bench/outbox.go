@@ -114,6 +114,9 @@ type outboxBench struct {
 
 func (b *outboxBench) measure(ctx context.Context) (OutboxResult, error) {
 	out := OutboxResult{Name: "outbox", Store: string(b.db.Dialect), Sink: b.sink.Name, Messages: b.Messages}
+	if err := b.cost(ctx); err != nil {
+		return out, err
+	}
 	// Half of the floor before and half after, since machines have their moods.
 	floor, err := b.floor(ctx, b.Messages/2)
 	if err != nil {

@@ -25,7 +25,8 @@ func (p program) benchOutboxCommand() *cobra.Command {
 many a second that makes: messagesPerSecond. p50Ms and p99Ms are from the commit
 of a single message beside an idle relay until the destination has acknowledged
 it. floorMessagesPerSecond is what the same machine does without an outbox: the
-same rows inserted in the same batches, read and published.
+same rows inserted in the same batches, read and published. On the way it says on
+standard error what the library costs a business transaction with one message.
 
 Nothing of the database is touched: the messages are in a new file beside it, or
 in a new schema, which is removed at the end. The destination gets them all.`,
