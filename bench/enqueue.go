@@ -11,7 +11,7 @@ import (
 )
 
 // benchChanges is how many business transactions of each kind are compared.
-const benchChanges = 200
+const benchChanges = 300
 
 // The rows of one message by hand: the number under the lock of the aggregate's
 // head, and the message.

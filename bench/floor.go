@@ -38,7 +38,8 @@ func (b *outboxBench) floorSchema() (string, error) {
 	}
 	var own []string
 	for text := range strings.SplitAfterSeq(schema, ";\n") {
-		if head, _, _ := strings.Cut(text, "("); (strings.Contains(head, " outbox") || strings.Contains(head, " aggregate_head")) && !strings.Contains(head, "outbox_partition") && !strings.Contains(head, "outbox_relay") {
+		if head, _, _ := strings.Cut(text, "("); (strings.Contains(head, " outbox") || strings.Contains(head, " aggregate_head")) &&
+			!strings.Contains(head, "outbox_partition") && !strings.Contains(head, "outbox_relay") && !strings.Contains(head, "outbox_change") {
 			text = strings.ReplaceAll(text, "outbox_", "floor_")
 			text = strings.ReplaceAll(text, "aggregate_head", "floor_head")
 			text = strings.ReplaceAll(text, "exists outbox (", "exists outbox_floor (")

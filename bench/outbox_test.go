@@ -51,7 +51,7 @@ func TestTheOutboxIsMeasuredBesideItsFloorAndLeavesNothing(t *testing.T) {
 				t.Errorf("measured %+v", got)
 			}
 			lines := idsOf(t, events)
-			if len(lines) != 700+700+200 || len(told) < 2 {
+			if len(lines) != 700+700+200 || len(told) < 2 || !strings.HasPrefix(told[0], "a business transaction with a message takes ") {
 				t.Errorf("%d events, told %q", len(lines), told)
 			}
 			leftovers(t, kind, dir, database)

@@ -48,6 +48,11 @@ type Desk interface {
 	// delivered is never deleted.
 	Purge(ctx context.Context, at time.Time, f Filter) (int, error)
 
+	// Changes returns what was done by Retry, Resend and Purge, the latest first, at
+	// most limit calls of them; 0 is DefaultListed. It is written in the transaction
+	// of the change itself.
+	Changes(ctx context.Context, limit int) ([]Change, error)
+
 	// Backlog counts what is not delivered, per destination and tenant, in that
 	// order. Like Stats it reads the index of every undelivered row.
 	Backlog(ctx context.Context) ([]Depth, error)
@@ -74,6 +79,22 @@ type Filter struct {
 
 	// Old lets Resend take messages that were delivered longer than ResendWithin ago.
 	Old bool
+
+	// Reason says why Retry, Resend or Purge is called, for those who ask later; see
+	// Changes. It selects nothing. At most MaxReason bytes of it are kept.
+	Reason string
+}
+
+// MaxReason is the longest text that is kept of a reason, or of a destination's
+// answer, in bytes: enough to see what happened, too short to bloat the table.
+const MaxReason = 1 << 10
+
+// Change is a call of Retry, Resend or Purge that changed something.
+type Change struct {
+	At       time.Time
+	Verb     string // retry, resend or purge
+	Reason   string
+	Messages []string // their ids, in order
 }
 
 // limit is how many messages the filter takes.

@@ -54,7 +54,7 @@ func (s *Memory) Retry(ctx context.Context, at time.Time, f Filter) (int, error)
 	if err := f.only([]State{Dead, Parked}, Pending); err != nil {
 		return 0, err
 	}
-	return s.change(ctx, at, f, s.reopen)
+	return s.change(ctx, "retry", at, f, s.reopen)
 }
 
 // Resend implements Desk.
@@ -65,7 +65,7 @@ func (s *Memory) Resend(ctx context.Context, at time.Time, f Filter) (int, error
 	if !f.Old && s.anyOld(at, f) {
 		return 0, ErrResendOld
 	}
-	return s.change(ctx, at, f, s.reopen)
+	return s.change(ctx, "resend", at, f, s.reopen)
 }
 
 // anyOld tells whether a selected message was delivered too long ago.
@@ -87,24 +87,41 @@ func (s *Memory) Purge(ctx context.Context, at time.Time, f Filter) (int, error)
 	if err := f.only([]State{Dead}, Parked, Delivered); err != nil {
 		return 0, err
 	}
-	return s.change(ctx, at, f, func(r *memoryRow, _ time.Time) {
+	return s.change(ctx, "purge", at, f, func(r *memoryRow, _ time.Time) {
 		delete(s.rows, r.ID)
 		delete(s.open, r.ID)
 	})
 }
 
-func (s *Memory) change(ctx context.Context, at time.Time, f Filter, do func(*memoryRow, time.Time)) (int, error) {
+func (s *Memory) change(ctx context.Context, verb string, at time.Time, f Filter, do func(*memoryRow, time.Time)) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows := s.selected(f)
-	for _, r := range rows {
+	ids := make([]string, len(rows))
+	for i, r := range rows {
 		do(r, at)
+		ids[i] = r.ID
 	}
 	s.release(at)
+	if len(ids) > 0 {
+		s.changes = append(s.changes, Change{fromMicro(at.UnixMicro()), verb, storable(f.Reason), ids})
+	}
 	return len(rows), nil
+}
+
+// Changes implements Desk.
+func (s *Memory) Changes(ctx context.Context, limit int) ([]Change, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.changes)
+	slices.Reverse(list)
+	return list[:min(len(list), (&Filter{Limit: limit}).limit())], nil
 }
 
 // release makes due what waits behind a parked message that is no longer there.

@@ -88,9 +88,13 @@ func (d deskSQL) Backlog(ctx context.Context) ([]Depth, error) {
 	return list, nil
 }
 
-func (d deskSQL) do(ctx context.Context, what string, at time.Time, f Filter, do func(context.Context, runner, time.Time, Filter) (int, error)) (n int, err error) {
+func (d deskSQL) do(ctx context.Context, what string, at time.Time, f Filter, do func(context.Context, runner, time.Time, Filter) ([]string, error)) (n int, err error) {
 	err = d.alone(ctx, func(r runner) error {
-		n, err = do(ctx, r, at, f)
+		ids, err := do(ctx, r, at, f)
+		if err == nil && len(ids) > 0 {
+			err = d.note(ctx, r, Change{at, what, storable(f.Reason), ids})
+		}
+		n = len(ids)
 		return err
 	})
 	if err != nil {
@@ -237,36 +241,93 @@ func (m *moment) Scan(value any) error {
 }
 
 // reopen makes the selected messages due.
-func (d deskSQL) reopen(ctx context.Context, r runner, at time.Time, f Filter) (int, error) {
+func (d deskSQL) reopen(ctx context.Context, r runner, at time.Time, f Filter) ([]string, error) {
 	q := d.query("")
 	q.text.WriteString("update outbox set state = 0, attempts = 0, next_at = " + q.arg(at) + ", delivered_at = null, lease_end = null, claimed_by = null where id in (select id from outbox where ")
 	return d.change(ctx, r, at, f, q)
 }
 
 // purge deletes the selected messages.
-func (d deskSQL) purge(ctx context.Context, r runner, at time.Time, f Filter) (int, error) {
+func (d deskSQL) purge(ctx context.Context, r runner, at time.Time, f Filter) ([]string, error) {
 	return d.change(ctx, r, at, f, d.query("delete from outbox where id in (select id from outbox where "))
 }
 
-// change runs a statement that ends in the selection, and lets go on what waited
-// for the selected messages.
-func (d deskSQL) change(ctx context.Context, r runner, at time.Time, f Filter, q *query) (int, error) {
+// change runs a statement that ends in the selection, lets go on what waited for
+// the selected messages, and returns their ids.
+func (d deskSQL) change(ctx context.Context, r runner, at time.Time, f Filter, q *query) ([]string, error) {
 	if err := q.where(f); err != nil {
-		return 0, err
+		return nil, err
 	}
-	q.text.WriteString(")")
-	res, err := r.ExecContext(ctx, q.text.String(), q.args...)
-	if err != nil {
-		return 0, err
-	}
-	n, err := res.RowsAffected()
-	if err != nil || n == 0 || !slices.Contains(f.States, Parked) {
-		return int(n), err
+	q.text.WriteString(") returning id")
+	ids, err := listIDs(r.QueryContext(ctx, q.text.String(), q.args...))
+	if err != nil || len(ids) == 0 || !slices.Contains(f.States, Parked) {
+		return ids, err
 	}
 	release := d.query("")
 	release.text.WriteString("update outbox as o set next_at = " + release.arg(at) + " where next_at = " + release.arg(fromMicro(never)) + deskRelease)
 	_, err = r.ExecContext(ctx, release.text.String(), release.args...)
-	return int(n), err
+	return ids, err
+}
+
+func listIDs(rows *sql.Rows, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids, rows.Err()
+}
+
+// note writes down what is being done, and why.
+func (d deskSQL) note(ctx context.Context, r runner, c Change) error {
+	ids, err := json.Marshal(c.Messages)
+	if err != nil {
+		return err
+	}
+	q := d.query("insert into outbox_change (at, verb, reason, messages) values (")
+	q.text.WriteString(q.arg(c.At) + ", " + q.arg(c.Verb) + ", " + q.arg(c.Reason) + ", " + q.arg(string(ids)))
+	if d.dialect == DialectPostgres {
+		q.text.WriteString("::text::jsonb")
+	}
+	q.text.WriteString(")")
+	if _, err = r.ExecContext(ctx, q.text.String(), q.args...); err != nil {
+		return fmt.Errorf("write the change down (the table outbox_change is part of the schema, which may run again): %w", err)
+	}
+	return nil
+}
+
+// Changes implements Desk.
+func (d deskSQL) Changes(ctx context.Context, limit int) ([]Change, error) {
+	q := d.query("select at, verb, reason, messages from outbox_change order by id desc limit ")
+	q.text.WriteString(q.arg((&Filter{Limit: limit}).limit()))
+	rows, err := d.pool.QueryContext(ctx, q.text.String(), q.args...)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: changes: %w", err)
+	}
+	defer rows.Close()
+	var list []Change
+	for rows.Next() {
+		var c Change
+		var at moment
+		var ids string
+		if err = rows.Scan(&at, &c.Verb, &c.Reason, &ids); err == nil {
+			err = json.Unmarshal([]byte(ids), &c.Messages)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("outbox: changes: %w", err)
+		}
+		c.At = at.Time
+		list = append(list, c)
+	}
+	return list, rows.Err()
 }
 
 // anyOld tells whether a selected message was delivered too long ago.
@@ -291,14 +352,14 @@ func (d deskSQL) anyOld(ctx context.Context, r runner, at time.Time, f Filter) (
 	return n > 0, rows.Err()
 }
 
-func (d deskSQL) resend(ctx context.Context, r runner, at time.Time, f Filter) (int, error) {
+func (d deskSQL) resend(ctx context.Context, r runner, at time.Time, f Filter) ([]string, error) {
 	if !f.Old {
 		old, err := d.anyOld(ctx, r, at, f)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		if old {
-			return 0, ErrResendOld
+			return nil, ErrResendOld
 		}
 	}
 	return d.reopen(ctx, r, at, f)

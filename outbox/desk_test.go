@@ -182,6 +182,42 @@ func TestADeskDeletesWhatIsOver(t *testing.T) {
 	})
 }
 
+func TestWhatADeskDidAndWhyIsWrittenDown(t *testing.T) { // O-26
+	eachDesk(t, func(t *testing.T, b bench) {
+		b.put(t, order(1, "a"), order(2, "b"))
+		for _, m := range b.claim(t, begin, 2) {
+			b.mark(t, begin, m, outbox.MarkDead, begin)
+		}
+		at := begin.Add(time.Hour)
+		both := []outbox.State{outbox.Dead}
+		long := strings.Repeat("ä", outbox.MaxReason)
+		for _, do := range []func() (int, error){
+			func() (int, error) { return b.Resend(t.Context(), at, outbox.Filter{Reason: "nothing is delivered"}) }, // changes nothing
+			func() (int, error) {
+				return b.Retry(t.Context(), at, outbox.Filter{IDs: []string{id(1)}, States: both, Reason: "mended\x00"})
+			},
+			func() (int, error) { return b.Purge(t.Context(), at.Add(time.Second), outbox.Filter{Reason: long}) },
+		} {
+			if _, err := do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := b.Changes(t.Context(), 0)
+		if err != nil || len(got) != 2 {
+			t.Fatalf("%d changes, %v", len(got), err)
+		}
+		if c := got[0]; c.Verb != "purge" || !strings.HasPrefix(long, c.Reason) || len(c.Reason) != outbox.MaxReason || !slices.Equal(c.Messages, []string{id(2)}) || !c.At.Equal(at.Add(time.Second)) {
+			t.Errorf("the latest is %+v", c)
+		}
+		if c := got[1]; c.Verb != "retry" || c.Reason != "mended" || !slices.Equal(c.Messages, []string{id(1)}) || !c.At.Equal(at) {
+			t.Errorf("the first is %+v", c)
+		}
+		if got, err = b.Changes(t.Context(), 1); err != nil || len(got) != 1 || got[0].Verb != "purge" {
+			t.Errorf("one change: %+v, %v", got, err)
+		}
+	})
+}
+
 func TestTheBacklogIsCountedPerDestinationAndTenant(t *testing.T) {
 	eachDesk(t, func(t *testing.T, b bench) {
 		msgs := []outbox.Message{order(1, "a"), order(2, "b"), order(3, "c"), order(4, "d")}

@@ -22,6 +22,8 @@ type Memory struct {
 	last  int64 // insertions so far
 	turn  int64 // the tenant that began the last claim
 	fleet memoryFleet
+
+	changes []Change // what operators did
 }
 
 // memoryRow is a row of the table: a message and its columns of delivery.

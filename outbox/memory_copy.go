@@ -1,6 +1,9 @@
 package outbox
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // CopyOf makes s, which must be empty, hold what from holds now, claims
 // included. Both change on their own from here on.
@@ -18,6 +21,7 @@ func (s *Memory) CopyOf(from *Memory) {
 		}
 	}
 	s.fleet = from.fleet.clone()
+	s.changes = slices.Clone(from.changes)
 	s.heads, s.last, s.turn = maps.Clone(from.heads), from.last, from.turn
 	if s.heads == nil {
 		s.heads = map[Key]int64{}

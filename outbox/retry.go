@@ -11,10 +11,6 @@ const (
 	// jitterPercent spreads retries to both sides, so that messages that failed
 	// together do not come back together.
 	jitterPercent = 20
-
-	// maxReason is the longest error text kept with a message, in bytes; enough
-	// to see what happened, too short to bloat the table.
-	maxReason = 1 << 10
 )
 
 // backoff is the pause after a message's attempt of that number failed: first,
@@ -44,10 +40,13 @@ func double(n int, first, most time.Duration) time.Duration {
 }
 
 // reason is an error as a text that every database can store.
-func reason(err error) string {
-	s := strings.ToValidUTF8(strings.ReplaceAll(err.Error(), "\x00", ""), "")
-	if len(s) > maxReason {
-		s = strings.ToValidUTF8(s[:maxReason], "")
+func reason(err error) string { return storable(err.Error()) }
+
+// storable is what is kept of a text.
+func storable(s string) string {
+	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "")
+	if len(s) > MaxReason {
+		s = strings.ToValidUTF8(s[:MaxReason], "")
 	}
 	return s
 }

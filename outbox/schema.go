@@ -17,8 +17,8 @@ const (
 	Dead      State = 3  // set aside after too many refusals; kept until a person acts
 )
 
-// SQLiteSchema creates the tables outbox and aggregate_head and their indexes
-// in SQLite; it may run again on a database that has them. Times are integers:
+// SQLiteSchema creates the tables outbox, aggregate_head and outbox_change and their
+// indexes in SQLite; it may run again on a database that has them. Times are integers:
 // microseconds since 1970 in UTC.
 //
 // id, aggregatetype, aggregateid, type and payload carry the names that
@@ -33,6 +33,9 @@ const (
 //
 // Every index but the primary key is partial: what is delivered costs a claim
 // nothing.
+//
+// outbox_change is what operators did through a Desk, and why: the ids of the
+// messages, which may be gone by now. Nothing deletes from it.
 const SQLiteSchema = `
 create table if not exists outbox (
   id            text    not null primary key,
@@ -66,6 +69,13 @@ create table if not exists aggregate_head (
   seq           integer not null,
   primary key (tenant, aggregatetype, aggregateid)
 ) strict, without rowid;
+create table if not exists outbox_change (
+  id            integer not null primary key,
+  at            integer not null,
+  verb          text    not null,
+  reason        text    not null default '',
+  messages      text    not null check (json_type(messages) = 'array')
+) strict;
 `
 
 // PostgresSchema creates the same tables, columns and indexes in PostgreSQL 14
@@ -116,6 +126,13 @@ create table if not exists aggregate_head (
   seq           bigint not null,
   primary key (tenant, aggregatetype, aggregateid)
 ) with (fillfactor = 70);
+create table if not exists outbox_change (
+  id            bigint      not null generated always as identity primary key,
+  at            timestamptz not null,
+  verb          text        not null,
+  reason        text        not null default '',
+  messages      jsonb       not null check (jsonb_typeof(messages) = 'array')
+);
 create table if not exists outbox_partition (
   destination   text        not null,
   part          smallint    not null,

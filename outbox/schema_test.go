@@ -21,7 +21,7 @@ func columns(schema, table string) []string {
 }
 
 func TestBothDialectsHaveTheSameColumnsAndIndexes(t *testing.T) {
-	for _, table := range []string{"outbox", "aggregate_head"} {
+	for _, table := range []string{"outbox", "aggregate_head", "outbox_change"} {
 		lite, pg := columns(outbox.SQLiteSchema, table), columns(outbox.PostgresSchema, table)
 		pg = slices.DeleteFunc(pg, func(c string) bool { return c == "part" }) // several processes share only PostgreSQL
 		if len(lite) == 0 || !slices.Equal(lite, pg) {

@@ -129,7 +129,7 @@ func (c chosen) apply(ctx context.Context, do change, at time.Time, f outbox.Fil
 		return do(ctx, at, outbox.Filter{IDs: []string{}, States: f.States})
 	}
 	for chunk := range slices.Chunk(c.ids, outbox.MostListed) {
-		n, err := do(ctx, at, outbox.Filter{IDs: chunk, States: f.States, Old: f.Old, Limit: outbox.MostListed})
+		n, err := do(ctx, at, outbox.Filter{IDs: chunk, States: f.States, Old: f.Old, Reason: f.Reason, Limit: outbox.MostListed})
 		changed += n
 		if err != nil {
 			return changed, err

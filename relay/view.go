@@ -114,3 +114,32 @@ func ViewMessages(entries []outbox.Entry, payload bool) []MessageView {
 	}
 	return views
 }
+
+// ChangeView shows what was done to messages, and why.
+type ChangeView struct {
+	At       time.Time `json:"at"`
+	Verb     string    `json:"verb"`
+	Reason   string    `json:"reason,omitempty"`
+	Messages []string  `json:"messages"` // their ids
+}
+
+// ChangeCells name the cells of a ChangeView.
+func ChangeCells() []string { return []string{"AT", "VERB", "MESSAGES", "REASON"} }
+
+// Cells are the view as a row of a table.
+func (v ChangeView) Cells() []string {
+	what := strconv.Itoa(len(v.Messages))
+	if len(v.Messages) == 1 {
+		what = v.Messages[0]
+	}
+	return []string{stamp(v.At), v.Verb, what, v.Reason}
+}
+
+// ViewChanges shows changes.
+func ViewChanges(list []outbox.Change) []ChangeView {
+	views := make([]ChangeView, len(list))
+	for i, c := range list {
+		views[i] = ChangeView{At: c.At, Verb: c.Verb, Reason: c.Reason, Messages: c.Messages}
+	}
+	return views
+}

@@ -101,6 +101,21 @@ func TestDeadMessagesAreTriedAgainOrDeleted(t *testing.T) { // O-26
 		t.Errorf("left: %+v", list)
 	}
 	w.exits(cli.ExitUsage, nil, "outbox", "purge", "--all")
+	var kept struct {
+		Changes []struct {
+			At           time.Time
+			Verb, Reason string
+			Messages     []string
+		}
+	}
+	w.ok(&kept, "outbox", "changes")
+	if c := kept.Changes; len(c) != 3 || c[0].Reason != "the broker is mended" || c[1].Verb != "purge" || c[1].Reason != "of a test order" || len(c[2].Messages) != 1 {
+		t.Errorf("what was done is %+v", kept)
+	}
+	if got := w.run("outbox", "changes", "--limit", "1"); got.code != cli.ExitOK || strings.Count(got.out, "\n") != 2 || !strings.Contains(got.out, "the broker is mended") {
+		t.Errorf("the table is %+v", got)
+	}
+	w.exits(cli.ExitUsage, nil, "outbox", "changes", "--limit", "0")
 }
 
 func TestDeliveredMessagesAreSentOnceMoreWithAWarning(t *testing.T) { // O-13, O-37

@@ -19,7 +19,6 @@ type outboxFlags struct {
 	outbox.Filter
 	states    []string
 	aggregate string
-	reason    string
 	all       bool
 	payload   bool
 }
@@ -31,7 +30,7 @@ func (p program) outboxCommand() *cobra.Command {
 also while relays and servers run on it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	box.AddCommand(p.outboxStatusCommand(), p.outboxListCommand(), p.outboxSchemaCommand(),
+	box.AddCommand(p.outboxStatusCommand(), p.outboxListCommand(), p.outboxChangesCommand(), p.outboxSchemaCommand(),
 		p.outboxChangeCommand(relay.Retry, "Try dead and parked messages again",
 			`Makes dead and parked messages due now, with all their attempts, and lets the
 aggregates of parked ones go on. With --state pending also those that wait for
@@ -122,6 +121,35 @@ func (p program) printMessages(list []outbox.Entry, f outboxFlags) error {
 	return nil
 }
 
+func (p program) outboxChangesCommand() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "changes", Short: "List what was retried, resent and purged, and why, the latest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > outbox.MostListed {
+				return cli.Usage("", "--limit is %d; write a number from 1 to %d", limit, outbox.MostListed)
+			}
+			return p.withOutbox(cmd.Context(), func(ctx context.Context, db *relay.Database) error {
+				list, err := db.Outbox.Changes(ctx, limit)
+				if err != nil {
+					return err
+				}
+				out := struct {
+					Changes []relay.ChangeView `json:"changes"`
+				}{relay.ViewChanges(list)}
+				t := cli.Table{Head: relay.ChangeCells()}
+				for _, c := range out.Changes {
+					t.Row(c.Cells()...)
+				}
+				return p.Print(out, t)
+			})
+		},
+	}
+	cli.SettingFlags(cmd, cli.SetDatabase)
+	cmd.Flags().IntVar(&limit, "limit", outbox.DefaultListed, "at most so many")
+	return cmd
+}
+
 func (p program) outboxSchemaCommand() *cobra.Command {
 	var dialect string
 	cmd := &cobra.Command{
@@ -165,7 +193,7 @@ func (p program) outboxChangeCommand(verb relay.Verb, about, long string) *cobra
 			if len(ids)+len(f.states)+len(f.Destinations)+len(f.Tenants)+len(f.aggregate)+len(f.Type) == 0 && !f.all {
 				return cli.Usage("ringi outbox list shows them", "name messages, choose some with flags, or say --all")
 			}
-			if verb != relay.Retry && strings.TrimSpace(f.reason) == "" {
+			if verb != relay.Retry && strings.TrimSpace(f.Reason) == "" {
 				return cli.Usage("say why, for those who look at this later", "--reason is missing")
 			}
 			return p.withOutbox(cmd.Context(), func(ctx context.Context, db *relay.Database) error {
@@ -175,7 +203,7 @@ func (p program) outboxChangeCommand(verb relay.Verb, about, long string) *cobra
 	}
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "every message that this is about")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why; it is printed with the answer")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "why; it is kept with the change: ringi outbox changes")
 	if verb == relay.Resend {
 		cmd.Flags().BoolVar(&f.Old, "old", false, "also what consumers may have forgotten")
 	}
@@ -200,9 +228,9 @@ func (p program) changeMessages(ctx context.Context, db *relay.Database, verb re
 		Verb     relay.Verb `json:"verb"`
 		Messages int        `json:"messages"`
 		Reason   string     `json:"reason,omitempty"`
-	}{verb, done.Messages, f.reason}
+	}{verb, done.Messages, f.Reason}
 	var t cli.Table
-	t.Row(string(verb), cli.Counted(out.Messages, "message"), f.reason)
+	t.Row(string(verb), cli.Counted(out.Messages, "message"), f.Reason)
 	return p.Print(out, t)
 }
 
