@@ -27,7 +27,7 @@ async function work(t, tasks, activity, { last = "", ...answers } = {}) {
 }
 
 function reported(fake) {
-  return new Set(["complete", "fail"].flatMap((verb) => fake.bodies(`/v1/tasks/${verb}`).flatMap((body) => body.items.map((item) => item.run))));
+  return new Set(["complete", "fail"].flatMap((verb) => fake.bodies(`/v1/tasks/${verb}`).flatMap((body) => (body.items ?? []).map((item) => item.run))));
 }
 
 function firstFailure(fake) {
@@ -64,7 +64,9 @@ test("one item that is refused does not keep its company from being heard", asyn
 
 test("a report is kept while something in between refuses it", async (t) => {
   const refusals = [[421, { code: "invalid", detail: "another host", retryable: false }], [400, "what?"], [302, ""], [404, ""]];
-  const fake = await work(t, [task(1)], ({ input }) => input, { complete: (body) => refusals.pop() ?? accepted(body) });
+  // The fetch of Node 18 repeats what was answered with 421 by itself, without the body.
+  const complete = (body) => refusals.pop() ?? (body ? accepted(body) : undefined);
+  const fake = await work(t, [task(1)], ({ input }) => input, { complete });
   assert.deepEqual(fake.bodies("/v1/tasks/fail"), []);
 });
 
