@@ -61,6 +61,7 @@ func lostFail(w *world) {
 
 // W4, TC-14: the lease ends, and the attempt after it has the same key.
 func killed(w *world) {
+	w.lease = "1s"
 	first := w.worker("CONCURRENCY=1")
 	run := w.starts(holding, "null")
 	w.begun("g", 1)
@@ -79,6 +80,7 @@ func killed(w *world) {
 }
 
 func killedOnce(w *world) {
+	w.lease = "1s"
 	first := w.worker()
 	run := w.starts("  - { id: a, activity: hold, with: { gate: g }, effect: at_most_once, irreversible: true }", "null")
 	w.begun("g", 1)

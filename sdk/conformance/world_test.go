@@ -3,10 +3,13 @@ package conformance_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,6 +35,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asGoWorker) != "" {
 		os.Exit(goWorker())
 	}
+	flag.Parse()
+	// Scenarios wait more than they compute.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
@@ -41,6 +49,7 @@ type world struct {
 	*testing.T
 	language language
 	queue    string // of this scenario and language alone
+	lease    string // of its work: long enough for a machine that stalls, unless the scenario waits for its end
 	keyFile  string
 	ledger   *ledger
 	proxy    *proxy
@@ -56,7 +65,7 @@ func machine() ringi.Actor { return ringi.Actor{ID: "conformance", Kind: ringi.M
 func newWorld(t *testing.T, l language, scenario string) *world {
 	t.Helper()
 	w := &world{
-		T: t, language: l, queue: scenario + "-" + l.name, keyFile: writeKey(t), ledger: newLedger(t), proxy: newProxy(t),
+		T: t, language: l, queue: scenario + "-" + l.name, lease: "3s", keyFile: writeKey(t), ledger: newLedger(t), proxy: newProxy(t),
 		database: filepath.Join(t.TempDir(), "ringi.db"),
 	}
 	w.up()
@@ -67,10 +76,17 @@ func newWorld(t *testing.T, l language, scenario string) *world {
 // up starts the server on its database.
 func (w *world) up() {
 	w.Helper()
+	// A worker that is being started elsewhere in this process may have the lock of
+	// the database for a moment, between its fork and its exec.
+	w.until(func() string {
+		store, err := sqlite.Open(context.WithoutCancel(w.Context()), sqlite.Config{Path: w.database})
+		if err != nil {
+			return err.Error()
+		}
+		w.store = store
+		return ""
+	})
 	var err error
-	if w.store, err = sqlite.Open(context.WithoutCancel(w.Context()), sqlite.Config{Path: w.database}); err != nil {
-		w.Fatal(err)
-	}
 	if w.engine, err = engine.New(engine.Config{Store: w.store, Records: w.store, Catalog: w.store, Events: w.store}); err != nil {
 		w.Fatal(err)
 	}
@@ -95,19 +111,22 @@ func (w *world) up() {
 func (w *world) down() {
 	w.Helper()
 	w.proxy.reaches(nil)
+	if w.engine == nil || w.store == nil {
+		return // it did not come up, and the test has said why
+	}
 	if err := w.engine.Close(); err != nil {
 		w.Error(err)
 	}
 	if err := w.store.Close(); err != nil {
 		w.Error(err)
 	}
+	w.engine, w.store = nil, nil
 }
 
-// definition makes one of steps, whose work leases are a second long so that a
-// lost worker is noticed soon.
+// definition makes one of steps.
 func (w *world) definition(steps string) string {
 	name := strings.NewReplacer("-", "_").Replace(w.queue)
-	return fmt.Sprintf("ringi: v1\nname: %s\ndefaults: { queue: %s, timeouts: { heartbeat: 1s }, retry: { backoff: { initial: 50ms } } }\nsteps:\n%s\n", name, w.queue, steps)
+	return fmt.Sprintf("ringi: v1\nname: %s\ndefaults: { queue: %s, timeouts: { heartbeat: %s }, retry: { backoff: { initial: 50ms } } }\nsteps:\n%s\n", name, w.queue, w.lease, steps)
 }
 
 // starts publishes the steps and starts a run of them.
