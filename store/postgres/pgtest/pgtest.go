@@ -40,6 +40,8 @@ type Config struct {
 	Port int
 	// Settings are settings of the server on top of its defaults.
 	Settings map[string]string
+	// InitArgs are further arguments of initdb, for a new data directory.
+	InitArgs []string
 }
 
 // A Server is a PostgreSQL server. Its methods must not be called concurrently.
@@ -84,7 +86,8 @@ func (s *Server) makeDir(ctx context.Context) error {
 		return nil
 	}
 	// The new files need no sync: until the first answer nothing is promised.
-	return s.run(ctx, "initdb", "-D", s.data(), "-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	args := append([]string{"-D", s.data(), "-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"}, s.conf.InitArgs...)
+	return s.run(ctx, "initdb", args...)
 }
 
 // makePlace makes the directory and finds a port.
@@ -288,7 +291,8 @@ func (s *Server) end(signal syscall.Signal) error {
 	if s.postgres == 0 {
 		return nil
 	}
-	if err := syscall.Kill(s.postgres, signal); err != nil {
+	// It may have ended by itself.
+	if err := syscall.Kill(s.postgres, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("pgtest: end: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
