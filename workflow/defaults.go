@@ -1,6 +1,10 @@
 package workflow
 
-import "time"
+import (
+	"time"
+
+	"github.com/ringiflow/ringi/workflow/grammar"
+)
 
 // The defaults of the language, DESIGN section 13. They are filled into the
 // steps by Parse and are no part of the digest: a definition that says nothing
@@ -69,7 +73,7 @@ const (
 	// MaxDepth bounds how deep blocks stand in each other; the steps of the file are depth 1.
 	MaxDepth = 32
 	// MaxWidth bounds the branches of one parallel or choose.
-	MaxWidth = 256
+	MaxWidth = grammar.MaxWidth
 	// MaxExpressions bounds the expressions of a definition, which are
 	// compiled one by one.
 	MaxExpressions = 5000
@@ -78,17 +82,17 @@ const (
 	// MaxSchemaBytes bounds the schemas of a definition together, as JSON.
 	MaxSchemaBytes = 256 << 10
 	// MaxLabels bounds the labels of a definition: they are columns of the list row.
-	MaxLabels = 16
+	MaxLabels = grammar.MaxLabels
 	// MaxName bounds names, keys, titles and codes, in bytes.
-	MaxName = 256
+	MaxName = grammar.MaxName
 	// MaxDescription bounds text for people, in bytes.
-	MaxDescription = 4096
+	MaxDescription = grammar.MaxDescription
 	// MaxDuration bounds every duration: the longest time that a run may take by default is 400 days.
 	MaxDuration = 10 * 365 * 24 * time.Hour
 	// MaxAttempts bounds retry.attempts.
-	MaxAttempts = 1000
+	MaxAttempts = grammar.MaxAttempts
 	// MaxQuorum bounds the quorum of a lane.
-	MaxQuorum = 100
+	MaxQuorum = grammar.MaxQuorum
 )
 
 // A Size is what quotas measure in a definition.

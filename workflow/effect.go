@@ -3,6 +3,8 @@ package workflow
 import (
 	"fmt"
 	"slices"
+
+	"github.com/ringiflow/ringi/workflow/grammar"
 )
 
 // checkContract checks what a step says about its effect against itself.
@@ -14,16 +16,13 @@ func (p *parser) checkContract(s *Step, f fields, own Retry) {
 			"add effect: pure, idempotent, probeable or at_most_once")
 	}
 	if own.Attempts > 1 && a.Effect == AtMostOnce {
-		p.retryForbidden(fields{p: p, at: f.at})
+		p.retryForbidden(f)
 	}
 	p.contractKeys(s, f, own)
 	switch {
 	case a.Effect == Probeable && f.lacks("probe"):
 		p.report(effect.position, ruleNoProbe, "a probeable step needs the call that asks whether the effect took place",
 			`add probe: { activity: payment.find, with: { key: "${ step.key }" } }`)
-	case a.Irreversible && a.Compensate != nil:
-		p.report(f.key("compensate").position, rulePivotUndo, "the step is irreversible and yet says how to undo it",
-			"remove irreversible if the effect can be undone, else remove compensate")
 	}
 	if a.OnUnknown == UnknownCompensate && !a.Irreversible && f.lacks("compensate") {
 		p.report(f.get("on_unknown").position, ruleUnknownUndo, "on_unknown: compensate needs a compensation", "add compensate: { activity: … }, or write on_unknown: incident")
@@ -34,38 +33,19 @@ func (p *parser) checkContract(s *Step, f fields, own Retry) {
 // contractKeys reports keys that the step's contract makes nothing of.
 func (p *parser) contractKeys(s *Step, f fields, own Retry) {
 	a := s.Activity
-	useless := func(key, why, suggestion string) {
-		if k := f.key(key); k != nil {
-			p.report(k.position, ruleNoEffect, fmt.Sprintf("%s has no effect: %s", key, why), suggestion)
-		}
-	}
-	if a.Effect == Pure {
-		const why = "a pure step changes nothing"
-		useless("compensate", why, "remove it, or declare the effect that the step has")
-		useless("irreversible", why, "remove it, or declare the effect that the step has")
-		useless("key", why, "remove it, or declare effect: idempotent")
-	}
-	if a.Effect == Pure || a.Effect == Idempotent {
-		useless("on_unknown", "a lost answer is asked for again", "remove it")
-	}
-	if a.Effect != Probeable {
-		useless("probe", "only a probeable step is asked about", "write effect: probeable, or remove it")
-	}
-	if a.Irreversible && a.OnUnknown == UnknownCompensate {
-		useless("on_unknown", "an irreversible step has nothing to undo it", "write on_unknown: incident")
-	}
+	f.forbidden()
 	p.uselessBackoff(f, s.Retry)
 	if c := f.get("compensate"); c != nil && a.Compensate != nil {
-		p.uselessBackoff(p.known(c), a.Compensate.Retry)
+		p.uselessBackoff(p.known(c, p.form.Compensate), a.Compensate.Retry)
 	}
 }
 
 // known wraps a mapping whose keys have been checked before.
-func (p *parser) known(n *node) fields {
+func (p *parser) known(n *node, form *grammar.Mapping) fields {
 	if n.kind != mapNode {
 		n = nil
 	}
-	return fields{p: p, at: n}
+	return fields{p: p, at: n, form: form}
 }
 
 // uselessBackoff reports pauses between attempts of which there is only one.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/ringiflow/ringi/workflow/grammar"
 )
 
 // laterKeys are the keys that the language will have and this version does
@@ -22,26 +24,37 @@ func laterKeys() []string {
 type fields struct {
 	p     *parser
 	at    *node
-	what  string   // "a step", for messages
+	form  *grammar.Mapping
 	meant []string // known keys that unknown ones were probably meant to be
 }
 
-// open checks that n is a mapping with no other keys than these.
-func (p *parser) open(n *node, what string, known ...string) fields {
-	f := fields{p: p, at: n, what: what}
+// open checks that n is a mapping of that form, with no keys that it lacks.
+func (p *parser) open(n *node, form *grammar.Mapping) fields {
+	f := fields{p: p, at: n, form: form}
 	if n == nil {
 		return f
 	}
-	if !p.expect(n, mapNode, what) {
+	if !p.expect(n, mapNode, form.What) {
 		f.at = nil
 		return f
 	}
+	known := form.Names()
 	for _, k := range n.keys {
 		if !slices.Contains(known, k.text) {
-			f.meant = append(f.meant, p.unknownKey(k, what, known))
+			f.meant = append(f.meant, p.unknownKey(k, form.What, known))
 		}
 	}
 	return f
+}
+
+// of returns what the grammar says about a key. The parser may read no other
+// keys, and none as something else.
+func (f fields) of(key string, kinds ...grammar.Kind) grammar.Key {
+	k, ok := f.form.Key(key)
+	if !ok || len(kinds) > 0 && !slices.Contains(kinds, k.Value.Kind) {
+		panic(fmt.Sprintf("workflow: the grammar does not have %s in %s so", key, f.form.What)) //nolint:forbidigo // a slip in this package, which its tests find
+	}
+	return k
 }
 
 // unknownKey reports a key and returns the known one that it stands for, or "".
@@ -75,6 +88,7 @@ func (f fields) lacks(keys ...string) bool {
 
 // get returns the value of a key, or nil.
 func (f fields) get(key string) *node {
+	f.of(key)
 	v, _ := f.at.field(key)
 	return v
 }
@@ -86,15 +100,75 @@ func (f fields) key(key string) *node {
 }
 
 // must returns the value of a key and reports its absence.
-func (f fields) must(key, example string) *node {
+func (f fields) must(key string) *node {
 	if f.at == nil {
 		return nil
 	}
 	v := f.get(key)
 	if f.lacks(key) {
-		f.p.report(f.at.position, ruleMissingKey, fmt.Sprintf("%s needs the key %s", f.what, key), "add "+example)
+		f.p.report(f.at.position, ruleMissingKey, fmt.Sprintf("%s needs the key %s", f.form.What, key), "add "+f.of(key).Example)
 	}
 	return v
+}
+
+// duration returns the duration of a key; 0 when it is missing or wrong.
+func (f fields) duration(key string) time.Duration {
+	f.of(key, grammar.Duration)
+	return f.p.duration(f.get(key))
+}
+
+// word returns the word of a key; fallback when it is missing or wrong.
+func (f fields) word(key, fallback string) string {
+	return f.p.word(f.get(key), fallback, f.of(key, grammar.Word).Value.Words...)
+}
+
+// flag returns whether a key is true.
+func (f fields) flag(key string) bool {
+	f.of(key, grammar.Flag)
+	return f.p.flag(f.get(key), key)
+}
+
+// count returns the whole number of a key; fallback when it is missing or wrong.
+func (f fields) count(key string, fallback int) int {
+	v := f.of(key, grammar.Count).Value
+	return f.p.count(f.get(key), key, v.Low, v.High, fallback)
+}
+
+// schema returns the schema of a key, or nil.
+func (f fields) schema(key string) *Schema {
+	f.of(key, grammar.Schema)
+	return f.p.schema(f.get(key))
+}
+
+// is reports whether a condition of the grammar holds here.
+func (f fields) is(all []grammar.Is) bool {
+	return f.at != nil && !slices.ContainsFunc(all, func(one grammar.Is) bool {
+		n, path := f.at, strings.Split(one.Key, ".")
+		for _, key := range path {
+			n, _ = n.field(key)
+		}
+		switch {
+		case n == nil:
+			return !one.Missing || !f.lacks(path[0])
+		case one.Missing && len(one.Words) == 0:
+			return true
+		}
+		return len(one.Words) > 0 && !slices.Contains(one.Words, n.text)
+	})
+}
+
+// forbidden reports the keys that the rules of the grammar forbid here.
+func (f fields) forbidden() {
+	for _, r := range f.form.Rules {
+		if r.Never == "" || f.key(r.Never) == nil || !f.is(r.If) {
+			continue
+		}
+		rule, message := ruleNoEffect, fmt.Sprintf("%s has no effect: %s", r.Never, r.Why)
+		if r.Contrary {
+			rule, message = rulePivotUndo, r.Why
+		}
+		f.p.report(f.key(r.Never).position, rule, message, r.Instead)
+	}
 }
 
 // expect reports a value of another kind.

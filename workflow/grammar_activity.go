@@ -3,6 +3,8 @@ package workflow
 import (
 	"fmt"
 	"time"
+
+	"github.com/ringiflow/ringi/workflow/grammar"
 )
 
 // defaults is the file's own block of defaults; zero where it says nothing.
@@ -16,7 +18,7 @@ func (p *parser) readDefaults(n *node) defaults {
 	if n == nil {
 		return defaults{}
 	}
-	f := p.open(n, "defaults", "queue", "timeouts", "retry")
+	f := p.open(n, p.form.Defaults)
 	d := defaults{timeouts: p.timeouts(f.get("timeouts")), retry: p.retry(f.get("retry"))}
 	d.queue = p.queueName(f.get("queue"))
 	return d
@@ -27,10 +29,10 @@ func (p *parser) timeouts(n *node) Timeouts {
 	if n == nil {
 		return Timeouts{}
 	}
-	f := p.open(n, "timeouts", "attempt", "total", "queue", "heartbeat")
+	f := p.open(n, p.form.Timeouts)
 	return Timeouts{
-		Attempt: p.duration(f.get("attempt")), Total: p.duration(f.get("total")),
-		Queue: p.duration(f.get("queue")), Heartbeat: p.duration(f.get("heartbeat")),
+		Attempt: f.duration("attempt"), Total: f.duration("total"),
+		Queue: f.duration("queue"), Heartbeat: f.duration("heartbeat"),
 	}
 }
 
@@ -51,11 +53,11 @@ func (p *parser) retry(n *node) Retry {
 	if n == nil {
 		return Retry{}
 	}
-	f := p.open(n, "retry", "attempts", "backoff", "stop_on")
-	r := Retry{Attempts: p.count(f.get("attempts"), "attempts", 1, MaxAttempts, 0)}
+	f := p.open(n, p.form.Retry)
+	r := Retry{Attempts: f.count("attempts", 0)}
 	if b := f.get("backoff"); b != nil {
-		g := p.open(b, "backoff", "initial", "factor", "max")
-		r.Initial, r.Max = p.duration(g.get("initial")), p.duration(g.get("max"))
+		g := p.open(b, p.form.Backoff)
+		r.Initial, r.Max = g.duration("initial"), g.duration("max")
 		r.Factor = p.factor(g.get("factor"), "factor", 0)
 		if r.Initial > 0 && r.Max > 0 && r.Max < r.Initial {
 			p.report(g.get("max").position, ruleRange, "the longest pause is shorter than the first",
@@ -110,11 +112,6 @@ func DefaultTimeouts() Timeouts {
 	return Timeouts{Attempt: DefaultAttemptTimeout, Total: DefaultTotalTimeout, Queue: DefaultQueueTimeout, Heartbeat: DefaultHeartbeat}
 }
 
-// effects are the words of effect, safest reading last.
-func effects() []string {
-	return []string{string(Pure), string(Idempotent), string(Probeable), string(AtMostOnce)}
-}
-
 // activity reads a call to a worker, or over HTTP, with its contract.
 func (p *parser) activity(s *Step, f fields) {
 	a := &Activity{}
@@ -123,7 +120,7 @@ func (p *parser) activity(s *Step, f fields) {
 	undeclared := AtMostOnce
 	if s.Verb == VerbHTTP {
 		a.Name, a.Queue = HTTPActivity, HTTPQueue
-		method := p.request(f.get("http"), s, placeCall, httpMethods(), &a.With)
+		method := p.request(f.get("http"), p.form.HTTP, s, placeCall, &a.With)
 		undeclared = Effect(firstWord(string(methodEffect(method)), string(AtMostOnce)))
 		p.httpKeys(f, method)
 	} else {
@@ -132,14 +129,13 @@ func (p *parser) activity(s *Step, f fields) {
 			p.objectSlot(n, s, placeBefore, "with", &a.With)
 		}
 	}
-	a.Effect = Effect(p.word(f.get("effect"), string(undeclared), effects()...))
-	a.Irreversible = p.flag(f.get("irreversible"), "irreversible")
-	a.OnUnknown = OnUnknown(p.word(f.get("on_unknown"), string(UnknownIncident), string(UnknownIncident),
-		string(UnknownAssumeApplied), string(UnknownAssumeNotApplied), string(UnknownCompensate), string(UnknownFail)))
+	a.Effect = Effect(f.word("effect", string(undeclared)))
+	a.Irreversible = f.flag("irreversible")
+	a.OnUnknown = OnUnknown(f.word("on_unknown", string(UnknownIncident)))
 	if n := f.get("key"); n != nil {
 		p.keySlot(n, s, placeBefore, &a.Key)
 	}
-	a.Output = p.schema(f.get("output"))
+	a.Output = f.schema("output")
 	s.Accepted = p.accepted(f.get("accepted"))
 	s.Timeouts = p.timeouts(f.get("timeouts")).over(p.defaults.timeouts).over(DefaultTimeouts())
 	own := p.retry(f.get("retry"))
@@ -221,27 +217,27 @@ func firstWord(words ...string) string {
 
 // probe reads the call that says whether an effect took place.
 func (p *parser) probe(n *node, s *Step, queue string) *Call {
-	f := p.open(n, "probe", "activity", "http", "with")
+	f := p.open(n, p.form.Probe)
 	c := &Call{Effect: Pure, Retry: DefaultRetry(Pure)}
 	c.Retry.Attempts = DefaultProbeAttempts
-	p.call(c, f, s, placeProbe, queue, probeMethods(), "activity: payment.find")
+	p.call(c, f, s, placeProbe, queue, p.form.ProbeHTTP)
 	return c
 }
 
 // call reads what a probe or an undo calls: an activity or an http request.
-func (p *parser) call(c *Call, f fields, s *Step, at place, queue string, methods []string, example string) {
+func (p *parser) call(c *Call, f fields, s *Step, at place, queue string, request *grammar.Mapping) {
 	h, w := f.get("http"), f.get("with")
 	if h == nil {
-		c.Name, c.Queue = p.activityName(f.must("activity", example)), queue
+		c.Name, c.Queue = p.activityName(f.must("activity")), queue
 		if w != nil {
 			p.objectSlot(w, s, at, "with", &c.With)
 		}
 		return
 	}
 	c.Name, c.Queue = HTTPActivity, HTTPQueue
-	p.request(h, s, at, methods, &c.With)
+	p.request(h, request, s, at, &c.With)
 	if k := f.key("activity"); k != nil {
-		p.report(k.position, ruleOneOf, f.what+" has http already and cannot also have activity", "keep one of them")
+		p.report(k.position, ruleOneOf, f.form.What+" has http already and cannot also have activity", "keep one of them")
 	}
 	if w != nil {
 		p.report(f.key("with").position, ruleNoEffect, "with has no effect beside http", "put what is sent into query or body inside http")
@@ -250,10 +246,10 @@ func (p *parser) call(c *Call, f fields, s *Step, at place, queue string, method
 
 // compensate reads the call that undoes the step.
 func (p *parser) compensate(n *node, s *Step, queue string) *Call {
-	f := p.open(n, "compensate", "activity", "http", "with", "effect", "key", "retry")
+	f := p.open(n, p.form.Compensate)
 	c := &Call{}
-	p.call(c, f, s, placeUndo, queue, httpMethods(), "activity: payment.refund")
-	c.Effect = Effect(p.word(f.get("effect"), string(Idempotent), string(Idempotent), string(AtMostOnce)))
+	p.call(c, f, s, placeUndo, queue, p.form.HTTP)
+	c.Effect = Effect(f.word("effect", string(Idempotent)))
 	own := p.retry(f.get("retry"))
 	c.Retry = own.over(DefaultUndoRetry())
 	if c.Effect == AtMostOnce {

@@ -10,12 +10,12 @@ import (
 func (p *parser) approval(s *Step, n *node) {
 	a := &Approval{Risk: DefaultRisk, ExpireAfter: DefaultApprovalExpiry}
 	s.Approval = a
-	f := p.open(n, "approval", "title", "summary", "risk", "subject", "show", "consequence", "ask", "separation", "expires", "on_reject")
+	f := p.open(n, p.form.Approval)
 	a.Subject = constValue([]byte("{}"))
 	p.approvalTexts(s, f)
-	a.Risk = p.word(f.get("risk"), DefaultRisk, "low", "normal", "high")
+	a.Risk = f.word("risk", DefaultRisk)
 	a.Show = p.show(s, f.get("show"))
-	lanes := p.list(f.must("ask", "ask: [ { name: Finance, from: [group:finance], quorum: 1 } ]"), "ask")
+	lanes := p.list(f.must("ask"), "ask")
 	a.Ask = make([]Lane, len(lanes))
 	names := map[string]bool{}
 	for i, item := range lanes {
@@ -25,13 +25,14 @@ func (p *parser) approval(s *Step, n *node) {
 		a.Separation = p.people(s, p.list(sep, "separation"))
 	}
 	if e := f.get("expires"); e != nil {
-		x := p.open(e, "expires", "after", "then")
-		if d := p.duration(x.must("after", "after: 72h")); d > 0 {
+		x := p.open(e, p.form.Expires)
+		x.must("after")
+		if d := x.duration("after"); d > 0 {
 			a.ExpireAfter = d
 		}
-		p.word(x.get("then"), "reject", "reject")
+		x.word("then", "reject")
 	}
-	a.OnReject = p.word(f.get("on_reject"), "fail", "fail", "continue")
+	a.OnReject = f.word("on_reject", "fail")
 }
 
 func (p *parser) approvalTexts(s *Step, f fields) {
@@ -63,11 +64,11 @@ func (p *parser) show(s *Step, n *node) []Show {
 	items := p.list(n, "show")
 	out := make([]Show, len(items))
 	for i, item := range items {
-		f := p.open(item, "an entry of show", "label", "value", "table")
+		f := p.open(item, p.form.Show)
 		if f.at == nil {
 			continue
 		}
-		out[i].Label = p.name(f.must("label", "label: Items"), "the label")
+		out[i].Label = p.name(f.must("label"), "the label")
 		value, table := f.get("value"), f.get("table")
 		switch {
 		case value != nil && table != nil:
@@ -87,7 +88,7 @@ func (p *parser) show(s *Step, n *node) []Show {
 func (p *parser) lane(s *Step, l *Lane, i int, n *node, names map[string]bool) {
 	l.Quorum = DefaultQuorum
 	l.Name = fmt.Sprintf("lane %d", i+1)
-	f := p.open(n, "a lane of ask", "name", "from", "quorum")
+	f := p.open(n, p.form.Lane)
 	if f.at == nil {
 		return
 	}
@@ -98,9 +99,9 @@ func (p *parser) lane(s *Step, l *Lane, i int, n *node, names map[string]bool) {
 		}
 	}
 	names[l.Name] = true
-	from := p.list(f.must("from", "from: [group:finance]"), "from")
+	from := p.list(f.must("from"), "from")
 	l.From = p.people(s, from)
-	l.Quorum = p.count(f.get("quorum"), "quorum", 1, MaxQuorum, DefaultQuorum)
+	l.Quorum = f.count("quorum", DefaultQuorum)
 	users, others := map[string]bool{}, false
 	for _, who := range from {
 		if strings.HasPrefix(who.text, "user:") && !strings.Contains(who.text, "${") {
@@ -150,7 +151,7 @@ func whoSuggestion(text string) string {
 func (p *parser) wait(s *Step, n *node) {
 	w := &Wait{Then: "fail"}
 	s.Wait = w
-	f := p.open(n, "wait", "for", "until", "event", "key", "timeout")
+	f := p.open(n, p.form.Wait)
 	if f.at == nil {
 		return
 	}
@@ -168,15 +169,16 @@ func (p *parser) wait(s *Step, n *node) {
 	if f.lacks("for", "until", "event") {
 		p.report(f.at.position, ruleMissingKey, "wait needs one of the keys for, until and event", "add for: 4h")
 	}
-	w.For = p.duration(f.get("for"))
+	w.For = f.duration("for")
 	if until := f.get("until"); until != nil {
 		p.until(s, until)
 	}
 	p.waitEvent(s, f)
 	if t := f.get("timeout"); t != nil {
-		x := p.open(t, "timeout", "after", "then")
-		w.Timeout = p.duration(x.must("after", "after: 3d"))
-		w.Then = p.word(x.get("then"), "fail", "fail", "continue")
+		x := p.open(t, p.form.WaitTimeout)
+		x.must("after")
+		w.Timeout = x.duration("after")
+		w.Then = x.word("then", "fail")
 	}
 	if first != "event" && first != "" {
 		for _, k := range []string{"key", "timeout"} {

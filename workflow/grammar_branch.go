@@ -15,7 +15,7 @@ func (p *parser) choose(s *Step, n *node, depth int) {
 		return
 	}
 	for i, item := range items {
-		f := p.open(item, "a case", "if", "do", "else")
+		f := p.open(item, p.form.Case)
 		if f.at == nil {
 			continue
 		}
@@ -46,8 +46,8 @@ func (p *parser) choose(s *Step, n *node, depth int) {
 func (p *parser) chooseCase(s *Step, f fields, depth int) {
 	i := len(s.Choose.Cases)
 	s.Choose.Cases = append(s.Choose.Cases, Case{})
-	condition := f.must("if", "if: and a condition")
-	body := f.must("do", "do: and a list of steps")
+	condition := f.must("if")
+	body := f.must("do")
 	s.Choose.Cases[i].Do = p.block(body, s, fmt.Sprintf("if_%d", i), depth+1, true)
 	if condition != nil {
 		// The list of cases grows after this, so its address is taken when the condition is compiled.
@@ -58,8 +58,8 @@ func (p *parser) chooseCase(s *Step, f fields, depth int) {
 // parallel reads branches that run side by side.
 func (p *parser) parallel(s *Step, n *node, depth int) {
 	s.Parallel = &Parallel{}
-	f := p.open(n, "parallel", "branches")
-	branches := f.must("branches", "branches: and a mapping of names to lists of steps")
+	f := p.open(n, p.form.Parallel)
+	branches := f.must("branches")
 	if branches == nil || !p.expect(branches, mapNode, "branches") {
 		return
 	}
@@ -109,17 +109,17 @@ func (p *parser) catch(n *node, s *Step, depth int) []Catch {
 	var out []Catch
 	seen := map[string]bool{}
 	for i, item := range p.list(n, "catch") {
-		f := p.open(item, "an entry of catch", "on", "do")
+		f := p.open(item, p.form.Catch)
 		if f.at == nil {
 			continue
 		}
 		c := Catch{}
-		for _, word := range p.list(f.must("on", "on: [timed_out]"), "on") {
+		for _, word := range p.list(f.must("on"), "on") {
 			if w := p.catchWord(word, s, seen); w != "" {
 				c.On = append(c.On, w)
 			}
 		}
-		c.Do = p.block(f.must("do", "do: and a list of steps"), s, fmt.Sprintf("catch_%d", i), depth+1, true)
+		c.Do = p.block(f.must("do"), s, fmt.Sprintf("catch_%d", i), depth+1, true)
 		out = append(out, c)
 	}
 	return out

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ringiflow/ringi/workflow/grammar"
 )
 
 // What http steps become: calls like those of activities, which the engine's
@@ -21,33 +23,13 @@ const (
 	ReservedPrefix = "ringi."
 )
 
-// Bounds of an http request as the definition writes it.
-const (
-	maxHeaders  = 50 // what proxies let through
-	maxQuery    = 100
-	maxExpected = 50
-)
-
-// The methods that http steps have.
+// The methods whose meaning the language knows.
 const (
 	methodGet    = "GET"
 	methodHead   = "HEAD"
-	methodPost   = "POST"
 	methodPut    = "PUT"
-	methodPatch  = "PATCH"
 	methodDelete = "DELETE"
 )
-
-// requestKeys are the keys of http.
-func requestKeys() []string { return []string{"method", "url", "headers", "query", "body", "expect"} }
-
-// httpMethods are the methods of a step or of its undo.
-func httpMethods() []string {
-	return []string{methodGet, methodHead, methodPost, methodPut, methodPatch, methodDelete}
-}
-
-// probeMethods are the methods with which one asks.
-func probeMethods() []string { return []string{methodGet, methodHead, methodPost} }
 
 // engineHeaders are the headers that follow from the connection, the body or
 // the key, in lower case.
@@ -127,33 +109,30 @@ func (p *parser) compose(s *Step) {
 }
 
 // request reads an http call and returns its method, "" where that is wrong.
-func (p *parser) request(n *node, s *Step, at place, methods []string, to **Value) string {
-	f := p.open(n, "http", requestKeys()...)
+func (p *parser) request(n *node, form *grammar.Mapping, s *Step, at place, to **Value) string {
+	f := p.open(n, form)
 	if f.at == nil {
 		return ""
 	}
 	r := &request{to: to}
-	method := p.word(f.must("method", "method: GET"), "", methods...)
+	method := f.word("method", "")
 	r.parts.fixed("method", method)
-	if u := f.must("url", `url: "https://api.example.com/orders/${ input.order_id }"`); u != nil && p.expect(u, textNode, "the url") {
+	if u := f.must("url"); u != nil && p.expect(u, textNode, "the url") {
 		p.checkURL(u)
 		p.textSlot(u, s, at, r.parts.part("url", u))
 	}
-	r.parts = append(r.parts, p.requestMap(f, "headers", maxHeaders, func(k, v *node, to **Value) {
+	r.parts = append(r.parts, p.requestMap(f, "headers", grammar.MaxHeaders, func(k, v *node, to **Value) {
 		p.checkHeader(k, v)
 		p.textSlot(v, s, at, to)
 	})...)
-	r.parts = append(r.parts, p.requestMap(f, "query", maxQuery, func(k, v *node, to **Value) {
+	r.parts = append(r.parts, p.requestMap(f, "query", grammar.MaxQuery, func(k, v *node, to **Value) {
 		p.name(k, "the parameter")
 		p.valueSlot(v, s, at, to)
 	})...)
 	if b := f.get("body"); b != nil {
-		if method == methodGet || method == methodHead {
-			p.report(f.key("body").position, ruleNoEffect, fmt.Sprintf("body has no effect: servers do not look at the body of a %s", method),
-				"use query, or another method")
-		}
 		p.valueSlot(b, s, at, r.parts.part("body", b))
 	}
+	f.forbidden()
 	if e := f.get("expect"); e != nil {
 		r.parts.fixed("expect", p.expected(e))
 	}
@@ -186,8 +165,8 @@ func (p *parser) requestMap(f fields, key string, most int, each func(k, v *node
 func (p *parser) expected(n *node) []int {
 	statuses := []int{}
 	items := p.list(n, "expect")
-	if len(items) > maxExpected {
-		p.report(items[maxExpected].position, ruleTooMany, fmt.Sprintf("expect has at most %d entries", maxExpected), "leave expect out to take every 2xx")
+	if len(items) > grammar.MaxExpected {
+		p.report(items[grammar.MaxExpected].position, ruleTooMany, fmt.Sprintf("expect has at most %d entries", grammar.MaxExpected), "leave expect out to take every 2xx")
 		return statuses
 	}
 	for _, item := range items {

@@ -6,24 +6,6 @@ import (
 	"strings"
 )
 
-// verbs are the verbs of the language, in the order of DESIGN section 4.
-func verbs() []string {
-	return []string{
-		string(VerbActivity), string(VerbHTTP), string(VerbApproval), string(VerbWait), string(VerbChoose), string(VerbParallel),
-		string(VerbEmit), string(VerbSet), string(VerbDo), string(VerbFail), string(VerbFinish),
-	}
-}
-
-// activityKeys are the keys that stand beside activity or http in a step.
-func activityKeys() []string {
-	return []string{"with", "queue", "key", "effect", "probe", "on_unknown", "irreversible", "compensate", "output", "timeouts", "retry", "accepted"}
-}
-
-// stepKeys are all keys of a step.
-func stepKeys() []string {
-	return slices.Concat([]string{"id", "title", "when", "catch"}, activityKeys(), verbs())
-}
-
 // block reads a list of steps. It never returns nil, so that the checks behind
 // it need not ask. mayBeEmpty is for branches where nothing to do is an answer.
 func (p *parser) block(n *node, owner *Step, branch string, depth int, mayBeEmpty bool) *Block {
@@ -63,7 +45,7 @@ func (p *parser) step(n *node, in *Block, depth int) *Step {
 		return nil
 	}
 	s := &Step{In: in}
-	f := p.open(n, "a step", stepKeys()...)
+	f := p.open(n, p.form.Step)
 	p.at[s] = f
 	known := p.verb(s, f)
 	p.id(s, f)
@@ -89,14 +71,14 @@ func (p *parser) verb(s *Step, f fields) bool {
 	var found []*node
 	strange := false
 	for _, k := range f.at.keys {
-		if slices.Contains(verbs(), k.text) {
+		if slices.Contains(p.form.Verbs(), k.text) {
 			found = append(found, k)
 		}
-		strange = strange || !slices.Contains(stepKeys(), k.text)
+		strange = strange || !slices.Contains(f.form.Names(), k.text)
 	}
 	if len(found) == 0 {
 		if !strange { // else the verb is misspelt, which is reported already
-			p.report(f.at.position, ruleNoVerb, "the step does nothing: it has no verb", "add one of "+listed(verbs()))
+			p.report(f.at.position, ruleNoVerb, "the step does nothing: it has no verb", "add one of "+listed(p.form.Verbs()))
 		}
 		return false
 	}
@@ -123,7 +105,7 @@ func (p *parser) id(s *Step, f fields) {
 	if id == "" {
 		return
 	}
-	if slices.Contains(reservedWords(), id) {
+	if slices.Contains(f.of("id").Value.Reserved, id) {
 		p.report(n.position, ruleIdentifier, fmt.Sprintf("expressions cannot name a step %s", quoted(id)), "write "+id+"_step")
 		return
 	}
@@ -136,9 +118,6 @@ func (p *parser) id(s *Step, f fields) {
 	s.ID = id
 	p.definition.steps[id] = s
 }
-
-// reservedWords cannot stand behind a dot in an expression.
-func reservedWords() []string { return []string{"in", "true", "false", "null"} }
 
 // freeID finds an id near one that is taken.
 func (p *parser) freeID(id string) string {
@@ -174,7 +153,7 @@ func (p *parser) misplaced(s *Step, f fields) {
 		switch {
 		case s.Verb == VerbHTTP && k.text == "with":
 			p.report(k.position, ruleNoEffect, "with has no effect on the verb http", "put what is sent into query or body inside http")
-		case s.Verb != VerbActivity && s.Verb != VerbHTTP && slices.Contains(activityKeys(), k.text):
+		case s.Verb != VerbActivity && s.Verb != VerbHTTP && k.text != "catch" && slices.Contains(p.form.Step.BesideOf("activity"), k.text):
 			suggestion := "remove it"
 			if s.Verb == VerbApproval && k.text == "timeouts" {
 				suggestion = "use expires: { after: 72h, then: reject } inside approval"
@@ -213,26 +192,26 @@ func (p *parser) verbFields(s *Step, f fields, depth int) {
 		p.fail(s, n)
 	case VerbFinish:
 		s.Finish = &Finish{}
-		if out := p.open(n, "finish", "output").get("output"); out != nil {
+		if out := p.open(n, p.form.Finish).get("output"); out != nil {
 			p.valueSlot(out, s, placeBefore, &s.Finish.Output)
 		}
 	}
 }
 
 func (p *parser) fail(s *Step, n *node) {
-	f := p.open(n, "fail", "code", "message")
-	s.Fail = &Fail{Code: p.name(f.must("code", "code: over_limit"), "the code")}
+	f := p.open(n, p.form.Fail)
+	s.Fail = &Fail{Code: p.name(f.must("code"), "the code")}
 	if m := f.get("message"); m != nil {
 		p.textSlot(m, s, placeBefore, &s.Fail.Message)
 	}
 }
 
 func (p *parser) emit(s *Step, n *node) {
-	f := p.open(n, "emit", "type", "aggregate", "data")
-	s.Emit = &Emit{Type: p.name(f.must("type", "type: order.fulfilled"), "the type")}
-	a := p.open(f.must("aggregate", `aggregate: { type: Order, id: "${ input.order_id }" }`), "aggregate", "type", "id")
-	s.Emit.AggregateType = p.name(a.must("type", "type: Order"), "the type of the aggregate")
-	if id := a.must("id", `id: "${ input.order_id }"`); id != nil {
+	f := p.open(n, p.form.Emit)
+	s.Emit = &Emit{Type: p.name(f.must("type"), "the type")}
+	a := p.open(f.must("aggregate"), p.form.Aggregate)
+	s.Emit.AggregateType = p.name(a.must("type"), "the type of the aggregate")
+	if id := a.must("id"); id != nil {
 		p.textSlot(id, s, placeBefore, &s.Emit.AggregateID)
 	}
 	s.Emit.Data = constValue([]byte("null"))
@@ -249,9 +228,10 @@ func (p *parser) set(s *Step, n *node) {
 		p.report(n.position, ruleEmpty, "set names no variable", `write set: { total: "${ input.amount }" }`)
 	}
 	s.Set = make([]Var, len(n.keys))
+	reserved, _ := p.form.Step.Key(string(VerbSet))
 	for i, k := range n.keys {
 		s.Set[i].Name = p.identifier(k, "the name")
-		if slices.Contains(reservedWords(), k.text) {
+		if slices.Contains(reserved.Value.Reserved, k.text) {
 			p.report(k.position, ruleIdentifier, fmt.Sprintf("expressions cannot name a variable %s", quoted(k.text)), "write "+k.text+"_value")
 		}
 		p.valueSlot(n.items[i], s, placeBefore, &s.Set[i].Value)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/ringiflow/ringi/workflow/grammar"
 )
 
 // Parse reads and checks a definition in YAML or JSON. It returns every
@@ -28,8 +30,8 @@ func parse(file string, src []byte, quotas *Quotas) (*Definition, []Problem) {
 
 func newParser(file string, src []byte, quotas *Quotas) *parser {
 	p := &parser{
-		quotas: quotas,
-		file:   newSource(file, nil), definition: &Definition{steps: map[string]*Step{}},
+		form: grammar.New(), quotas: quotas,
+		file: newSource(file, nil), definition: &Definition{steps: map[string]*Step{}},
 		ids: map[string]*node{}, at: map[*Step]fields{}, slots: map[*Step][]slot{}, types: map[*node]*typ{}, requests: map[*Step][]*request{},
 		counts: map[Severity]int{},
 	}
@@ -51,10 +53,11 @@ type parser struct {
 	problems   []Problem
 	counts     map[Severity]int // of problems, also of those that were not kept
 	failed     bool             // one of them is an error
-	quotas     *Quotas          // nil: none
-	nodes      int              // of the document
-	bytes      int              // of its texts
-	stopped    bool             // reading the document was given up
+	form       *grammar.Grammar
+	quotas     *Quotas // nil: none
+	nodes      int     // of the document
+	bytes      int     // of its texts
+	stopped    bool    // reading the document was given up
 	definition *Definition
 	defaults   defaults
 
@@ -101,28 +104,28 @@ func (p *parser) document(root *node) {
 		return
 	}
 	d := p.definition
-	f := p.open(root, "a definition", topKeys()...)
+	f := p.open(root, p.form.Definition)
 	p.version(f)
-	d.Name = p.name(f.must("name", "name: order_fulfilment"), "the name")
+	d.Name = p.name(f.must("name"), "the name")
 	if n := f.get("title"); n != nil {
 		p.titleSlot(n, nil, placeTitle, &d.Title)
 	}
 	d.Description = p.longText(f.get("description"))
 	d.Labels = p.labels(f.get("labels"))
-	d.Input = p.schema(f.get("input"))
+	d.Input = f.schema("input")
 	if n := f.get("start"); n != nil {
-		s := p.open(n, "start", "key")
-		p.textSlot(s.must("key", `key: "${ input.order_id }"`), nil, placeStart, &d.StartKey)
+		s := p.open(n, p.form.Start)
+		p.textSlot(s.must("key"), nil, placeStart, &d.StartKey)
 	}
 	p.defaults = p.readDefaults(f.get("defaults"))
 	d.Deadline = p.deadline(f.get("deadline"))
-	d.Root = p.block(f.must("steps", "steps: and a list of steps"), nil, "", 1, false)
+	d.Root = p.block(f.must("steps"), nil, "", 1, false)
 	if n := f.get("output"); n != nil {
 		p.valueSlot(n, nil, placeOutput, &d.Output)
 	}
 	if n := f.get("on_failure"); n != nil {
-		s := p.open(n, "on_failure", "steps")
-		d.OnFailure = p.block(s.must("steps", "steps: and a list of steps"), nil, onFailure, 1, false)
+		s := p.open(n, p.form.OnFailure)
+		d.OnFailure = p.block(s.must("steps"), nil, onFailure, 1, false)
 	}
 	p.finish(root)
 }
@@ -149,13 +152,8 @@ func (p *parser) finish(root *node) {
 	}
 }
 
-// topKeys are the keys of a definition.
-func topKeys() []string {
-	return []string{"ringi", "name", "title", "description", "labels", "input", "start", "defaults", "deadline", "steps", "output", "on_failure"}
-}
-
 func (p *parser) version(f fields) {
-	n := f.must("ringi", "ringi: v1")
+	n := f.must("ringi")
 	if n != nil && n.text != "v1" {
 		p.report(n.position, ruleVersion, fmt.Sprintf("this program reads version v1 of the language, not %s", quoted(n.text)), "write ringi: v1")
 	}
@@ -180,9 +178,10 @@ func (p *parser) deadline(n *node) *Deadline {
 	if n == nil {
 		return nil
 	}
-	f := p.open(n, "deadline", "after", "then")
+	f := p.open(n, p.form.Deadline)
+	f.must("after")
 	return &Deadline{
-		After: p.duration(f.must("after", "after: 30d")),
-		Then:  p.word(f.get("then"), "compensate", "compensate", "incident"),
+		After: f.duration("after"),
+		Then:  f.word("then", "compensate"),
 	}
 }

@@ -1,5 +1,7 @@
 package grammar
 
+import "slices"
+
 // small are the mappings that others are made of.
 func (g *Grammar) small() {
 	g.Timeouts = &Mapping{What: "timeouts", Doc: "How long things may take.", Keys: []Key{
@@ -20,38 +22,55 @@ func (g *Grammar) small() {
 	}}
 }
 
-// effectWords are the effect contracts, the one without promises last.
-func effectWords() Value { return words("pure", "idempotent", "probeable", "at_most_once") }
-
-// calls are the calls that belong to an activity.
+// calls are the calls that belong to a step.
 func (g *Grammar) calls() {
+	g.HTTP = request("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+	g.ProbeHTTP = request("GET", "HEAD", "POST")
+	either := []OneOf{{Keys: []string{"activity", "http"}, Needed: true}}
 	g.Probe = &Mapping{
-		What: "probe", Doc: "The activity that says whether the effect took place when an answer was lost. It answers { applied: yes | no | unknown, output }.",
+		What: "probe", Doc: "The call that says whether the effect took place when an answer was lost. It answers { applied: yes | no | unknown, output }.",
 		Keys: []Key{
-			{Name: "activity", Needed: true, Example: "activity: payment.find", Value: of(Name), Doc: "The activity that is called."},
-			{Name: "with", Value: of(Object), Doc: "Its input. step.key is the idempotency key of the call that is asked about."},
+			{Name: "activity", Example: "activity: payment.find", Value: of(Name), Doc: "The activity that is called."},
+			{Name: "http", Value: mapping(g.ProbeHTTP), Doc: "The request that is made instead."},
+			{Name: "with", Beside: []string{"activity"}, Value: of(Object), Doc: "The input of the activity. step.key is the idempotency key of the call that is asked about."},
 		},
+		OneOf: either,
 	}
 	g.Compensate = &Mapping{
-		What: "compensate", Doc: "The activity that undoes the step when the run fails later. It is tried until it succeeds, or a person is asked.",
+		What: "compensate", Doc: "The call that undoes the step when the run fails later. It is tried until it succeeds, or a person is asked.",
 		Keys: []Key{
-			{Name: "activity", Needed: true, Example: "activity: payment.refund", Value: of(Name), Doc: "The activity that is called."},
-			{Name: "with", Value: of(Object), Doc: "Its input, frozen when the step ends. step.key is the idempotency key of the step: it exists even when its answer was lost."},
+			{Name: "activity", Example: "activity: payment.refund", Value: of(Name), Doc: "The activity that is called."},
+			{Name: "http", Value: mapping(g.HTTP), Doc: "The request that is made instead."},
+			{Name: "with", Beside: []string{"activity"}, Value: of(Object), Doc: "The input of the activity, frozen when the step ends. step.key is the idempotency key of the step: it exists even when its answer was lost."},
 			{Name: "effect", Default: "idempotent", Value: words("idempotent", "at_most_once"), Doc: "What the undo can bear when its answer is lost."},
 			{Name: "key", Value: of(KeyText), Doc: "The idempotency key of the undo. Without it the key is made of run and step."},
 			{Name: "retry", Value: mapping(g.Retry), Doc: "How often the undo is tried: 5 times within 15 minutes unless it says otherwise."},
 		},
-		Rules: []Rule{{If: is("effect", "at_most_once"), Once: true}},
+		OneOf: either, Rules: []Rule{{If: is("effect", "at_most_once"), Once: true}},
 	}
 }
 
-// activityKeys are the keys that stand beside activity.
+// request is a call over HTTP with one of these methods.
+func request(methods ...string) *Mapping {
+	return &Mapping{What: "http", Doc: "A call over HTTP, which the engine's own workers make. They send the header Idempotency-Key by themselves.", Keys: []Key{
+		{Name: "method", Needed: true, Example: "method: GET", Value: words(methods...), Doc: "The method. GET and HEAD are pure, PUT and DELETE idempotent unless effect says otherwise."},
+		{Name: "url", Needed: true, Example: `url: "https://api.example.com/orders/${ input.order_id }"`, Value: of(Address), Doc: "The address. It must hold no secret."},
+		{Name: "headers", Value: Value{Kind: Named, Names: Header, Item: ptr(of(Text)), Most: MaxHeaders}, Doc: "Further headers by their names."},
+		{Name: "query", Value: Value{Kind: Named, Names: Name, Item: ptr(of(Any)), Most: MaxQuery}, Doc: "What stands behind ? in the address, by names."},
+		{Name: "body", Value: of(Any), Doc: "The body: a text is sent as it is, everything else as JSON."},
+		{Name: "expect", Value: Value{Kind: List, Item: ptr(count(200, 599)), Most: MaxExpected}, Doc: "The statuses that are no failure; every 2xx without it."},
+	}, Rules: []Rule{{
+		If: is("method", "GET", "HEAD"), Never: "body", Why: "servers do not look at the body of such a request", Instead: "use query, or another method",
+	}}}
+}
+
+// activityKeys are the keys that stand beside activity and http.
 func (g *Grammar) activityKeys() []Key {
 	return []Key{
-		{Name: "with", Value: of(Object), Doc: "The input of the activity: an object, or an expression that yields one."},
+		{Name: "with", Beside: []string{"activity"}, Value: of(Object), Doc: "The input of the activity: an object, or an expression that yields one."},
 		{Name: "queue", Default: "default", Value: of(Name), Doc: "The queue that workers take the activity from."},
 		{Name: "key", Value: of(KeyText), Doc: "The idempotency key that goes out with the call. Without it the key is made of run and step, which is right unless two steps must share one."},
-		{Name: "effect", Value: effectWords(), Doc: "What the side effect can bear when an answer is lost.\n\npure: it only reads or computes; run it again.\nidempotent: the service honours the idempotency key; run it again with the same key.\nprobeable: it can be asked whether it took place; see probe.\nat_most_once: it is never tried twice blindly; see on_unknown. An effect that nobody declares is taken for this one."},
+		{Name: "effect", Value: words(Effects()...), Doc: "What the side effect can bear when an answer is lost.\n\npure: it only reads or computes; run it again.\nidempotent: the service honours the idempotency key; run it again with the same key.\nprobeable: it can be asked whether it took place; see probe.\nat_most_once: it is never tried twice blindly; see on_unknown. An effect of an activity that nobody declares is taken for this one."},
 		{Name: "probe", Value: mapping(g.Probe), Doc: g.Probe.Doc},
 		{Name: "on_unknown", Default: "incident", Value: words("incident", "assume_applied", "assume_not_applied", "compensate", "fail"), Doc: "What follows when nobody knows whether an attempt had its effect.\n\nincident: a person is asked.\nassume_applied, assume_not_applied: it is taken for that.\ncompensate: it is undone like an effect that is known.\nfail: the step has failed."},
 		{Name: "irreversible", Default: "false", Value: of(Flag), Doc: "The effect cannot be undone: from this step on the run only goes forward."},
@@ -63,26 +82,36 @@ func (g *Grammar) activityKeys() []Key {
 	}
 }
 
-// contract are the rules between the keys of an activity.
-func contract() []Rule {
-	const pure, again = "a pure step changes nothing", "a lost answer is asked for again"
-	const declare = "remove it, or declare the effect that the step has"
-	return []Rule{
-		{If: is("effect", "pure"), Never: "compensate", Why: pure, Instead: declare},
-		{If: is("effect", "pure"), Never: "irreversible", Why: pure, Instead: declare},
-		{If: is("effect", "pure"), Never: "key", Why: pure, Instead: "remove it, or declare effect: idempotent"},
-		{If: is("effect", "pure", "idempotent"), Never: "on_unknown", Why: again, Instead: "remove it"},
-		{If: []Is{{Key: "effect", Words: []string{"pure", "idempotent", "at_most_once"}, Missing: true}}, Never: "probe", Why: "only a probeable step is asked about", Instead: "write effect: probeable, or remove it"},
-		{If: is("effect", "probeable"), Needs: "probe"},
-		{If: []Is{{Key: "effect", Words: []string{"at_most_once"}, Missing: true}}, Once: true},
-		{
-			If: is("irreversible", "true"), Never: "compensate", Contrary: true, Why: "the step is irreversible and yet says how to undo it",
+// contract are the rules between the keys of a call.
+func contract() (rules []Rule) {
+	by := func(methods ...string) []Is {
+		return []Is{{Key: "effect", Missing: true}, {Key: "http.method", Words: methods}}
+	}
+	pure := [][]Is{is("effect", "pure"), by("GET", "HEAD")}
+	idempotent := [][]Is{is("effect", "idempotent"), by("PUT", "DELETE")}
+	once := [][]Is{is("effect", "at_most_once"), {{Key: "effect", Missing: true}, {Key: "activity"}}}
+	never := func(key, why, instead string, kinds ...[][]Is) {
+		for _, condition := range slices.Concat(kinds...) {
+			rules = append(rules, Rule{If: condition, Never: key, Why: why, Instead: instead})
+		}
+	}
+	const nothing, declare = "a pure step changes nothing", "remove it, or declare the effect that the step has"
+	never("compensate", nothing, declare, pure)
+	never("irreversible", nothing, declare, pure)
+	never("key", nothing, "remove it, or declare effect: idempotent", pure)
+	never("on_unknown", "a lost answer is asked for again", "remove it", pure, idempotent)
+	never("probe", "only a probeable step is asked about", "write effect: probeable, or remove it", pure, idempotent, once)
+	undone, pivot := Is{Key: "on_unknown", Words: []string{"compensate"}}, Is{Key: "irreversible", Words: []string{"true"}}
+	never("on_unknown", "an irreversible step has nothing to undo it", "write on_unknown: incident", [][]Is{{undone, pivot}})
+	for _, condition := range once {
+		rules = append(rules, Rule{If: condition, Once: true})
+	}
+	return append(rules,
+		Rule{If: is("effect", "probeable"), Needs: "probe"},
+		Rule{If: is("http.method", "POST", "PATCH"), Needs: "effect"},
+		Rule{
+			If: []Is{pivot}, Never: "compensate", Contrary: true, Why: "the step is irreversible and yet says how to undo it",
 			Instead: "remove irreversible if the effect can be undone, else remove compensate",
 		},
-		{If: []Is{{Key: "on_unknown", Words: []string{"compensate"}}, {Key: "irreversible", Words: []string{"false"}, Missing: true}}, Needs: "compensate"},
-		{
-			If:    []Is{{Key: "on_unknown", Words: []string{"compensate"}}, {Key: "irreversible", Words: []string{"true"}}},
-			Never: "on_unknown", Why: "an irreversible step has nothing to undo it", Instead: "write on_unknown: incident",
-		},
-	}
+		Rule{If: []Is{undone, {Key: "irreversible", Words: []string{"false"}, Missing: true}}, Needs: "compensate"})
 }

@@ -16,6 +16,12 @@ const (
 	MaxAttempts = 1000
 	// MaxQuorum bounds the quorum of a lane.
 	MaxQuorum = 100
+	// MaxHeaders bounds the headers of a request: what proxies let through.
+	MaxHeaders = 50
+	// MaxQuery bounds the parameters of a request.
+	MaxQuery = 100
+	// MaxExpected bounds the statuses that a request expects.
+	MaxExpected = 50
 	// MaxFactor bounds the growth of a pause.
 	MaxFactor = 100
 )
@@ -45,6 +51,8 @@ const (
 	Object                 // a mapping, or an expression that yields one
 	Table                  // a list, or an expression that yields one
 	Schema                 // JSON Schema, draft 2020-12
+	Address                // a text that begins with https:// or http://, perhaps with expressions
+	Header                 // the name of an HTTP header; only as Names
 	Map                    // a mapping with fixed keys: Of
 	Named                  // a mapping with free keys that are Names; its values are Item
 	List                   // a list of Item
@@ -58,7 +66,7 @@ type Value struct {
 	Low, High int      // of Count
 	Of        *Mapping // of Map, and of the items of Steps
 	Item      *Value   // of List and Named
-	Names     Kind     // of Named: Name or Identifier
+	Names     Kind     // of Named: Name, Identifier or Header
 	MayBeNone bool     // a List, Named or Steps may be empty
 	Most      int      // entries of List and Named; 0 is no bound of its own
 	Reserved  []string // words that an Identifier, or the names of Named, cannot be
@@ -104,7 +112,7 @@ type Rule struct {
 
 // Is says that a key has one of some values; without any, that it is there.
 type Is struct {
-	Key     string
+	Key     string   // or the key of an inner mapping, as in http.method
 	Words   []string // also true and false of a Flag
 	Missing bool     // or that it is missing
 }
@@ -143,6 +151,7 @@ type Grammar struct {
 	Definition, Start, Defaults, Deadline, OnFailure *Mapping
 	Step                                             *Mapping
 	Probe, Compensate, Timeouts, Retry, Backoff      *Mapping
+	HTTP, ProbeHTTP                                  *Mapping
 	Approval, Show, Lane, Expires                    *Mapping
 	Wait, WaitTimeout                                *Mapping
 	Case, Parallel, Catch                            *Mapping
@@ -168,6 +177,9 @@ func (g *Grammar) Verbs() []string { return g.Step.OneOf[0].Keys }
 func (g *Grammar) steps(mayBeNone bool) Value {
 	return Value{Kind: Steps, Of: g.Step, MayBeNone: mayBeNone}
 }
+
+// Effects are the effect contracts, the one without promises last.
+func Effects() []string { return []string{"pure", "idempotent", "probeable", "at_most_once"} }
 
 func of(k Kind) Value                     { return Value{Kind: k} }
 func mapping(m *Mapping) Value            { return Value{Kind: Map, Of: m} }

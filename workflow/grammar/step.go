@@ -6,6 +6,7 @@ import "slices"
 func (g *Grammar) verbKeys() []Key {
 	return []Key{
 		{Name: "activity", Value: of(Name), Doc: "Calls an activity of a worker, such as payment.charge."},
+		{Name: "http", Value: mapping(g.HTTP), Doc: g.HTTP.Doc},
 		{Name: "approval", Value: mapping(g.Approval), Doc: g.Approval.Doc},
 		{Name: "wait", Value: mapping(g.Wait), Doc: g.Wait.Doc},
 		{Name: "choose", Value: Value{Kind: List, Item: ptr(mapping(g.Case)), Most: MaxWidth}, Doc: "Takes the first case whose condition holds."},
@@ -27,7 +28,9 @@ func (g *Grammar) step() {
 	}
 	beside := g.activityKeys()
 	for i := range beside {
-		beside[i].Beside = []string{"activity"}
+		if beside[i].Beside == nil {
+			beside[i].Beside = []string{"activity", "http"}
+		}
 	}
 	fails := slices.DeleteFunc(slices.Clone(names), func(v string) bool { return v == "fail" || v == "finish" })
 	keys := []Key{

@@ -223,26 +223,38 @@ func rules(of *grammar.Mapping) (out []object) {
 func conditions(all []grammar.Is) object {
 	each := make([]object, len(all))
 	for i, one := range all {
-		test := object{}
-		if len(one.Words) > 0 {
-			values := make([]any, len(one.Words))
-			for j, w := range one.Words {
-				values[j] = w
-				if w == "true" || w == "false" {
-					values[j] = w == "true"
-				}
-			}
-			test = object{{"properties", object{{one.Key, object{{"enum", values}}}}}}
-		}
-		if !one.Missing {
-			test = append(object{{"required", []string{one.Key}}}, test...)
-		}
-		each[i] = test
+		each[i] = condition(one)
 	}
 	if len(each) == 1 {
 		return each[0]
 	}
 	return object{{"allOf", each}}
+}
+
+func condition(one grammar.Is) object {
+	key, rest, inner := strings.Cut(one.Key, ".")
+	if inner {
+		one.Key = rest
+		return object{{"required", []string{key}}, {"properties", object{{key, append(object{{"type", "object"}}, condition(one)...)}}}}
+	}
+	if len(one.Words) == 0 && one.Missing {
+		return nothingOf(key)
+	}
+	test := object{}
+	if len(one.Words) > 0 {
+		values := make([]any, len(one.Words))
+		for j, w := range one.Words {
+			values[j] = w
+			if w == "true" || w == "false" {
+				values[j] = w == "true"
+			}
+		}
+		test = object{{"properties", object{{key, object{{"enum", values}}}}}}
+	}
+	if !one.Missing {
+		test = append(object{{"required", []string{key}}}, test...)
+	}
+	return test
 }
 
 func defRef(name string) object { return object{{"$ref", "#/$defs/" + name}} }
@@ -292,8 +304,11 @@ func (m *maker) list(item object, v grammar.Value) object {
 
 func (m *maker) named(v grammar.Value) object {
 	names := defRef("name")
-	if v.Names == grammar.Identifier {
+	switch v.Names {
+	case grammar.Identifier:
 		names = identifier(v)
+	case grammar.Header:
+		names = object{{"pattern", headerPattern}}
 	}
 	out := object{{"type", "object"}, {"propertyNames", names}, {"additionalProperties", m.value(*v.Item)}}
 	if !v.MayBeNone {

@@ -15,7 +15,7 @@ func sharedName(k grammar.Kind) (name string, ok bool) {
 		grammar.Name: "name", grammar.Prose: "prose", grammar.Reason: "reason", grammar.Title: "title",
 		grammar.Text: "text", grammar.KeyText: "title", grammar.Who: "who", grammar.Duration: "duration",
 		grammar.Instant: "instant", grammar.Condition: "condition", grammar.Object: "object",
-		grammar.Table: "table", grammar.Schema: "json_schema",
+		grammar.Table: "table", grammar.Address: "address", grammar.Schema: "json_schema",
 	}[k]
 	return name, name != ""
 }
@@ -49,9 +49,17 @@ func shared() object {
 		{"condition", object{{"description", "an expression without ${ }, such as input.amount > 100"}, {"type", []string{"string", "boolean"}}}},
 		{"object", object{{"type", []string{"object", "string"}}, {"if", object{str}}, {"then", object{{"pattern", wholeExpression}}}}},
 		{"table", object{{"type", []string{"array", "string"}}, {"if", object{str}}, {"then", object{{"pattern", wholeExpression}}}}},
+		{"address", object{{"allOf", []object{defRef("text")}}, {"pattern", addressPattern}}},
 		{"json_schema", jsonSchema()},
 	}
 }
+
+// headerPattern is the name of a header. Those that the engine sets itself are
+// left to the parser.
+const headerPattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$"
+
+// addressPattern is the beginning of an address, as far as it is fixed.
+const addressPattern = `^([hH][tT][tT][pP][sS]?://|([hH]([tT]([tT]([pP]([sS]?(:/?)?)?)?)?)?)?\$\{)`
 
 // instantPattern is a time as in RFC 3339. That a month has 31 days only at
 // times is left to the parser.
