@@ -296,13 +296,21 @@ func refused(address string, resp *http.Response, body []byte) error {
 	var r Refusal
 	if err == nil && kind == problemType && json.Unmarshal(body, &r) == nil && r.Code != "" {
 		e := &ringi.Error{Code: r.Code, Message: r.Detail, Hint: r.Hint}
+		if resp.StatusCode == http.StatusMisdirectedRequest {
+			e.Code = ringi.CodeUnavailable // it was the address that was refused; nobody read the request
+		}
 		if len(r.Problems) > 0 {
 			e.Err = &r
 		}
 		return e
 	}
+	code := codeOf(resp.StatusCode)
+	switch code {
+	case ringi.CodeInvalid, ringi.CodeNotFound, ringi.CodeFinal:
+		code = ringi.CodeUnavailable // nobody knows what the server would have said
+	}
 	e := &ringi.Error{
-		Code:    codeOf(resp.StatusCode),
+		Code:    code,
 		Message: fmt.Sprintf("%s answered %s, which is not an answer of a ringi server", address, resp.Status),
 		Hint:    "check the address, and what stands in between",
 	}

@@ -388,7 +388,7 @@ func TestAServerThatCannotBeReachedIsUnavailableAndNamed(t *testing.T) {
 func TestWhatIsNoRingiServerIsSaidSo(t *testing.T) {
 	for status, want := range map[int]ringi.Code{
 		http.StatusOK: ringi.CodeUnavailable, http.StatusBadGateway: ringi.CodeUnavailable, http.StatusGatewayTimeout: ringi.CodeUnavailable,
-		http.StatusNotFound: ringi.CodeNotFound, http.StatusFound: ringi.CodeInvalid, http.StatusInternalServerError: ringi.CodeInternal,
+		http.StatusNotFound: ringi.CodeUnavailable, http.StatusFound: ringi.CodeUnavailable, http.StatusBadRequest: ringi.CodeUnavailable, http.StatusInternalServerError: ringi.CodeInternal,
 	} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/elsewhere")

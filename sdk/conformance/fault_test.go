@@ -13,6 +13,7 @@ func faults() []scenario {
 		{"lost-poll", "what a lost poll answer held is handed out again", lostPoll},
 		{"lost-complete", "a report whose answer got lost is repeated", lostComplete},
 		{"lost-fail", "a failure whose answer got lost counts once", lostFail},
+		{"between", "a report is kept while something in between refuses it", between},
 		{"killed", "what a killed worker had is done by another", killed},
 		{"killed-once", "what must not repeat is not repeated after a kill", killedOnce},
 		{"restart", "a task outlives a restart of the server", restart},
@@ -57,6 +58,17 @@ func lostFail(w *world) {
 	if a := w.step(view, "a"); a.Attempts != 2 {
 		w.Errorf("%s", told(view))
 	}
+}
+
+// What is not the server's word about a report does not settle it.
+func between(w *world) {
+	w.proxy.refuses("complete",
+		exchange{status: 502, answer: "bad gateway"}, exchange{status: 400, answer: "what?"}, exchange{status: 404},
+		exchange{status: 421, answer: `{"type":"about:blank","title":"Misdirected Request","status":421,"code":"invalid","detail":"another host","retryable":false}`})
+	w.worker()
+	run := w.starts(holding, "null")
+	w.ledger.release("g")
+	w.once(w.becomes(run, ringi.Completed), "a", "g")
 }
 
 // W4, TC-14: the lease ends, and the attempt after it has the same key.

@@ -18,8 +18,9 @@ type proxy struct {
 	url string
 
 	mu     sync.Mutex
-	target http.Handler   // the server; nil while it is away
-	lose   map[string]int // by verb, how many answers to lose from now on
+	target http.Handler          // the server; nil while it is away
+	lose   map[string]int        // by verb, how many answers to lose from now on
+	refuse map[string][]exchange // by verb, what to answer in the server's place from now on
 	seen   []exchange
 	polls  int // under way
 }
@@ -35,7 +36,7 @@ type exchange struct {
 
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
-	p := &proxy{lose: map[string]int{}}
+	p := &proxy{lose: map[string]int{}, refuse: map[string][]exchange{}}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	p.url = server.URL
@@ -99,6 +100,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if target == nil {
 		panic(http.ErrAbortHandler)
 	}
+	if e, ours := p.refusal(verb, string(body)); ours {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(e.status)
+		_, _ = io.WriteString(w, e.answer) // a worker that is gone needs no answer
+		return
+	}
 	// The server must see the whole body, and when the worker hangs up.
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	answer := httptest.NewRecorder()
@@ -111,6 +118,25 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()) // a worker that is gone needs no answer
+}
+
+// refuses makes the proxy answer requests of a verb in the server's place.
+func (p *proxy) refuses(verb string, answers ...exchange) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse[verb] = answers
+}
+
+func (p *proxy) refusal(verb, body string) (e exchange, ours bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.refuse[verb]) == 0 {
+		return exchange{}, false
+	}
+	e, p.refuse[verb] = p.refuse[verb][0], p.refuse[verb][1:]
+	e.verb, e.body, e.lost = verb, body, true
+	p.seen = append(p.seen, e)
+	return e, true
 }
 
 // remember keeps an exchange and decides whether its answer gets lost.

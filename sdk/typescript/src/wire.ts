@@ -90,7 +90,7 @@ export class Wire {
 }
 
 /** Codes of answers that something in between gave. Of the rest nobody knows what the server would have said. */
-const CODES: Record<number, string> = { 401: "unauthenticated", 403: "forbidden", 404: "not_found", 413: "too_large", 429: "limit" };
+const CODES: Record<number, string> = { 401: "unauthenticated", 403: "forbidden", 413: "too_large", 429: "limit" };
 
 /** The error of an answer that is not a success: a problem of RFC 9457, or what something in between said. */
 function refusal(answer: Response, text: string): RingiError {

@@ -19,7 +19,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
 #: Codes of answers that something in between gave. Of the rest nobody knows what
 #: the server would have said.
-_CODES = {401: "unauthenticated", 403: "forbidden", 404: "not_found", 413: "too_large", 429: "limit"}
+_CODES = {401: "unauthenticated", 403: "forbidden", 413: "too_large", 429: "limit"}
 
 
 def pause_after(failures: int, error: RingiError | None = None) -> float:
