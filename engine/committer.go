@@ -284,8 +284,8 @@ func (c *committer) reply(ctx context.Context, g *group) {
 }
 
 // lose prepares the requests of a lost write for their next decision and
-// returns them. An expiry is not tried again: what it relied on is its whole
-// meaning, and the next sweep looks anew.
+// returns them. An expiry is tried again only when it learned something about
+// other tasks: its own lease is its whole meaning, and the next sweep looks anew.
 func (c *committer) lose(g *group, l store.LostWrite) []*request {
 	if l.What == store.CondSequence {
 		c.cache.drop(g.key)
@@ -294,9 +294,9 @@ func (c *committer) lose(g *group, l store.LostWrite) []*request {
 	for _, v := range g.answers {
 		r := v.request
 		r.losses++
-		_, expiry := r.cmd.Do.(ringi.ExpireLease)
+		expiry, ok := r.cmd.Do.(ringi.ExpireLease)
 		switch {
-		case expiry && l.What == store.CondTask:
+		case ok && l.What == store.CondTask && !tellsOfOthers(r.cmd.Lost, &l.Lost, expiry.Token):
 			r.done(settled{Result: ringi.Result{Run: g.key.Run, Answer: ringi.Answer{Outcome: ringi.Stale}}})
 		case r.losses > mostLosses:
 			r.refuse(&ringi.Error{Code: ringi.CodeUnavailable, Message: "the run changes too fast", Hint: "send it again"})
@@ -307,6 +307,23 @@ func (c *committer) lose(g *group, l store.LostWrite) []*request {
 	}
 	g.answers = nil
 	return again
+}
+
+// tellsOfOthers reports whether a loss says something new about tasks other than
+// the one of a token. The same commands would be lost for ever without it.
+func tellsOfOthers(known, l *ringi.Lost, token int64) bool {
+	for lane, s := range l.Tasks {
+		if ringi.TokenSeq(s.Token) == ringi.TokenSeq(token) {
+			continue
+		}
+		if known == nil {
+			return true
+		}
+		if was, ok := known.Tasks[lane]; !ok || was != s {
+			return true
+		}
+	}
+	return false
 }
 
 // nextLost is what a command is told of its loss. What was seen of task rows

@@ -350,6 +350,13 @@ func (p *parts) heard(sent time.Time, done store.Committed) {
 	}
 }
 
+// answering is the incarnation of the database that answered last.
+func (p *parts) answering() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.incarnation
+}
+
 // runFault is what a sender is told of a run that failed. A run that cannot be
 // read or decided is quarantined; the others go on.
 func (p *parts) runFault(key store.Key, err error) *ringi.Error {

@@ -401,6 +401,40 @@ func TestAnAwaitedTaskWhoseWorkerIsGoneIsNotWaitedForForEver(t *testing.T) { // 
 	})
 }
 
+// What an expiry leads to may rely on other tasks too: whether one beside it was
+// handed out decides if its worker is waited for. A loss that tells it so is no
+// word against the expiry itself.
+func TestAnAttemptIsGivenUpBesideOneThatSomebodyWorksOn(t *testing.T) { // W11, S-13
+	bubble(t, func(t *testing.T, w *world) {
+		w.publish(`
+name: beside
+steps:
+  - id: both
+    parallel:
+      branches:
+        left: [ { id: gone, activity: work.gone, effect: pure, retry: { attempts: 1 }, timeouts: { attempt: 8s } } ]
+        right: [ { id: busy, activity: work.busy, effect: idempotent, accepted: "a test", timeouts: { attempt: 10m, total: 30m } } ]
+`)
+		run := w.begin("beside", "", "null")
+		var busy ringi.Task
+		for _, task := range w.poll("w", 2, time.Second) {
+			if w.beat(task); task.Step == "busy" {
+				busy = task
+			}
+		}
+		for range 60 / 5 {
+			<-time.After(5 * time.Second)
+			if a := w.beat(busy); a.Cancel {
+				w.complete(busy, `1`)
+				w.wantStatus(run, ringi.Failed)
+				w.clean()
+				return
+			}
+		}
+		t.Errorf("after a minute the run has not noticed that the attempt of 8 s is over: %+v", w.view(run).Steps)
+	})
+}
+
 // The sweep of another node gives the task back after this one decided to wait
 // for it and before that is committed.
 func TestAHandOverThatLapsedMeanwhileIsNotAwaited(t *testing.T) { // W24, S-13

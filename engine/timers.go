@@ -36,6 +36,7 @@ type timers struct {
 
 	mu    sync.Mutex
 	drops []store.DueTimer
+	of    string // the incarnation of the database that the drops are meant for
 }
 
 // Round claims one page of due timers and deletes the rows of dropped firings.
@@ -64,11 +65,15 @@ func (t *timers) Round(ctx context.Context) (worked bool, err error) {
 
 func (t *timers) settle(ctx context.Context) error {
 	t.mu.Lock()
-	drops := t.drops
+	drops, of := t.drops, t.of
 	t.drops = nil
 	t.mu.Unlock()
 	if len(drops) == 0 {
 		return nil
+	}
+	// A database that was restored meanwhile may have these timers again.
+	if err := t.contact(ctx); err != nil || t.answering() != of {
+		return err
 	}
 	// If this fails they are due again, and dropped again.
 	return t.reach.note(ctx, t.Store.Settle(ctx, store.Settlement{Drops: drops}))
@@ -168,11 +173,20 @@ func (t *timers) fire(d store.DueTimer) {
 			return
 		}
 		if void(s, d) {
-			t.mu.Lock()
-			t.drops = append(t.drops, d)
-			t.mu.Unlock()
+			t.drop(d)
 		}
 	})
+}
+
+// drop notes a row that has no meaning in the database that answers.
+func (t *timers) drop(d store.DueTimer) {
+	of := t.answering()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of != of {
+		t.drops, t.of = nil, of
+	}
+	t.drops = append(t.drops, d)
 }
 
 // void reports whether the run does not have this timer any more, so that its
