@@ -17,6 +17,8 @@ func (x *watch) answered(n *node, cmd ringi.Command, r ringi.Result) {
 	switch {
 	case code == ringi.CodeInternal, isStart && code == ringi.CodeInvalid:
 		x.w.fail("refusal", "%s for run %s was answered: %v", ringi.ActionName(cmd.Do), short(r.Run), r.Err)
+	case !isEvent && x.inDoubt(n, r.Run):
+		x.w.fail("doubt", "%s for run %s was answered (%s%s) while nobody knows whether its commit was done", ringi.ActionName(cmd.Do), short(r.Run), r.Answer.Outcome, code)
 	case isEvent, code == ringi.CodeUnavailable, code == ringi.CodeNotFound, code == ringi.CodeInvalid, code == ringi.CodeLimit:
 		return
 	}
@@ -33,6 +35,17 @@ func (x *watch) answered(n *node, cmd ringi.Command, r ringi.Result) {
 		return
 	}
 	x.answeredCall(sh, cmd, r)
+}
+
+// inDoubt reports whether the answer is given by the round that has a write of
+// the run in doubt.
+func (x *watch) inDoubt(n *node, run ringi.RunID) bool {
+	p := x.w.inside
+	if p == nil || p.node != n || p.name != "committer" {
+		return false
+	}
+	_, doubt := n.tap.doubts[run]
+	return doubt
 }
 
 // submitted counts how often a report was sent.

@@ -82,6 +82,15 @@ func (db *database) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beat
 	return answers, err
 }
 
+// Send notes when an event was stored.
+func (db *database) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent, keep time.Time) (bool, error) {
+	created, err := db.Memory.Send(ctx, tenant, e, keep)
+	if created {
+		db.w.stored[e.ID] = db.w.steps
+	}
+	return created, err
+}
+
 // DueTimers counts the timers that are handed out more than once.
 func (db *database) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
 	due, err := db.Memory.DueTimers(ctx, now, until, limit)
@@ -139,8 +148,9 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 			at = t
 		}
 	}
-	held, lost := map[string]bool{}, false
+	held, ready, lost := map[string]bool{}, map[string]time.Time{}, false
 	for _, t := range db.leases() {
+		ready[fmt.Sprint(t.Key.Run, "/", t.Row.Lane)] = t.Row.ReadyAt // moved when a hand-over lapsed
 		if t.Leased {
 			held[fmt.Sprint(t.Key.Run, "/", t.Row.Lane)] = true
 			lost = lost || !t.LeaseEnd.Add(-shift).After(db.w.now)
@@ -155,8 +165,8 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 			}
 		}
 		for _, t := range rows.Tasks {
-			if !held[fmt.Sprint(sh.key.Run, "/", t.Lane)] && !t.Held {
-				look(t.ReadyAt)
+			if name := fmt.Sprint(sh.key.Run, "/", t.Lane); !held[name] && !t.Held {
+				look(later(t.ReadyAt, ready[name]))
 			}
 		}
 	}

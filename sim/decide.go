@@ -34,6 +34,9 @@ func (x *watch) decide(n *node) rules {
 		}
 		x.cached(n, s, before)
 		x.fires(s, cmd, first)
+		if f, ok := cmd.Do.(ringi.FireTimer); ok && len(first.Events) > 0 {
+			n.inVain(s, f)
+		}
 		if len(first.Events) > 0 {
 			n.lead(cmd.Run, sha256.Sum256(encoded(ringi.Fold(s, first.Events...))))
 		}

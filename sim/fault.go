@@ -63,6 +63,8 @@ const (
 	HeartbeatRace        Fault = "heartbeat_race"           // a lease is extended at the moment at which it is looked at as lost
 	OperatorRace         Fault = "operator_race"            // a run is paused, resumed or cancelled at the moment at which something of it is due
 	CommandAtEnded       Fault = "command_at_ended_run"     // an operator is too late
+	SweepRepeated        Fault = "sweep_repeated"           // what a sweep found is acted on once more, perhaps minutes later
+	TimerEarly           Fault = "timer_early"              // a timer is fired before its time
 )
 
 // Faults lists every fault, in the order of this file.
@@ -74,6 +76,7 @@ func Faults() []Fault {
 		ClockJump, NodeStalled, NodeSuspended, ClockDrift, StoreOutage, StoreOutageLong, StoreCut, StoreRefuses, StoreSlow, StaleCache, StoreRestored,
 		EvidenceFlood, DoubleClick, WithdrawRace, ExpiryRace, ForeignVote, EventEarly, EventLate, EventRepeated, StartRepeated,
 		RelayCrash, SinkDown, SinkUnheard, BadOutput, ServiceFlaky, ProbeUnknown, HeartbeatRace, OperatorRace, CommandAtEnded,
+		SweepRepeated, TimerEarly,
 	}
 }
 

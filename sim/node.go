@@ -26,6 +26,7 @@ type node struct {
 	asleep  time.Time // until then it stands still
 	life    int
 	looks   int                               // for pairs of an event and a wait
+	claims  map[timerName]int                 // at which step its sweep first claimed a timer that it has not fired yet
 	led     map[ringi.RunID]map[[32]byte]bool // the states that decisions about a run led to
 }
 
@@ -84,7 +85,7 @@ func (n *node) start() {
 		return
 	}
 	n.eng, n.up, n.parts, n.asked, n.beating = eng, true, nil, nil, false
-	n.led, n.asleep = map[ringi.RunID]map[[32]byte]bool{}, time.Time{}
+	n.led, n.claims, n.asleep = map[ringi.RunID]map[[32]byte]bool{}, map[timerName]int{}, time.Time{}
 	for _, p := range eng.Parts() {
 		n.parts = append(n.parts, &part{node: n, name: p.Name, run: p.Round, pause: pauseOf(p.Name), due: w.now})
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"time"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
@@ -16,13 +17,18 @@ type missed struct {
 	event string
 	looks map[*node]look
 	calm  bool // whether that was after all faults
+	since time.Time
 }
 
 // A look is how often a life of a node has looked for pairs, or had to.
 type look struct{ life, times int }
 
 // mostLooks is after how many looks of one node a pair is taken for missed.
-const mostLooks = 25
+const mostLooks = 10
+
+// missedTime is how long it must have stood there too: a burst of commands may
+// wait before the delivery.
+const missedTime = 20 * time.Second
 
 // pairs looks now and then for an event and a wait that miss each other.
 func (w *world) pairs() {
@@ -39,7 +45,7 @@ func (w *world) pairs() {
 		return
 	}
 	if m := w.missed; m == nil || m.run != p.Key || m.step != p.Step || m.event != p.Event.ID || m.calm != w.calm {
-		w.missed = &missed{run: p.Key, step: p.Step, event: p.Event.ID, looks: map[*node]look{}, calm: w.calm}
+		w.missed = &missed{run: p.Key, step: p.Step, event: p.Event.ID, looks: map[*node]look{}, calm: w.calm, since: w.now}
 	}
 	for _, n := range w.nodes {
 		now := look{n.life, n.looks}
@@ -49,7 +55,7 @@ func (w *world) pairs() {
 		first, ok := w.missed.looks[n]
 		if !ok || first.life != n.life {
 			w.missed.looks[n] = now
-		} else if now.times-first.times > mostLooks {
+		} else if now.times-first.times > mostLooks && w.now.Sub(w.missed.since) > missedTime {
 			w.fail("event", "event %s and the wait %s of run %s have missed each other", p.Event.ID, p.Step, short(p.Key.Run))
 		}
 	}

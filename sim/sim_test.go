@@ -158,7 +158,7 @@ func TestRulesThatForgetTheFencingTokenAreFound(t *testing.T) { // W31
 			d.Needs = nil
 		}
 		return d, err
-	}}, "token", "attempt", "begin", "double_effect")
+	}}, "token", "attempt", "begin", "double_effect", "effect_forgotten")
 }
 
 // Rules that read a clock of their own decide differently each time.

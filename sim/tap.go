@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -18,16 +19,17 @@ type tap struct {
 	*faulty.Store
 	node   *node
 	dead   bool
-	swept  map[sweptName]time.Duration // how long it had been there when it last saw an attempt in a sweep
-	jumped time.Time                   // when the database's clock was set last, as far as it could notice
-	since  time.Time                   // of the world: since when it reached the store without a break
+	swept  map[sweptName]time.Duration    // how long it had been there when it last saw an attempt in a sweep
+	jumped time.Time                      // when the database's clock was set last, as far as it could notice
+	since  time.Time                      // of the world: since when it reached the store without a break
+	doubts map[ringi.RunID]store.CommitID // writes of which it does not know whether they were done
 }
 
 // crashed is the panic by which a dead node leaves its round.
 type crashed struct{ tap *tap }
 
 func newTap(n *node) *tap {
-	t := &tap{node: n, swept: map[sweptName]time.Duration{}}
+	t := &tap{node: n, swept: map[sweptName]time.Duration{}, doubts: map[ringi.RunID]store.CommitID{}}
 	db := n.w.db
 	t.Store = faulty.New(faulty.Config{Store: db, Records: db, Catalog: db, Events: db, Plan: t.plan})
 	return t
@@ -159,12 +161,38 @@ func (t *tap) Commit(ctx context.Context, writes ...store.Write) (store.Committe
 		t.node.w.watch.committing = t
 		defer func() { t.node.w.watch.committing = before }()
 		done, err := t.Store.Commit(ctx, writes...)
+		t.doubt(writes, err)
 		if err == nil {
 			t.jumped = t.node.w.db.jumped
 			t.prove(writes, done.Lost)
+			t.forget(writes)
 		}
 		return done, err
 	})
+}
+
+// doubt keeps the writes of which nobody knows, until the same ones are settled.
+func (t *tap) doubt(writes []store.Write, err error) {
+	for _, w := range writes {
+		switch {
+		case errors.Is(err, store.ErrDoubt):
+			t.doubts[w.Key.Run] = w.Commit
+		case err == nil && t.doubts[w.Key.Run] == w.Commit:
+			delete(t.doubts, w.Key.Run)
+		}
+	}
+}
+
+// forget lets a node die right behind a write that opens a wait: nobody is left
+// who knows that an event for it may be there.
+func (t *tap) forget(writes []store.Write) {
+	opens := slices.ContainsFunc(writes, func(w store.Write) bool {
+		return slices.ContainsFunc(w.Waits, func(c store.WaitChange) bool { return c.Row != nil })
+	})
+	if w := t.node.w; opens && !t.dead && w.strikes(NodeCrashAfterStore, 0.2) {
+		w.struck(NodeCrashAfterStore, "%s when a wait had opened", t.node.name)
+		t.node.crash()
+	}
 }
 
 // prove notes what a commit has made sure for the round that waits for it.
@@ -212,6 +240,14 @@ func (t *tap) DueTimers(ctx context.Context, now, until time.Time, limit int) ([
 	})
 	for _, d := range due {
 		t.node.w.meddle(d.Key.Run)
+		name := timerName{d.Key, d.ID, d.Generation}
+		if _, flying := t.node.claims[name]; !flying {
+			t.node.claims[name] = t.node.w.steps
+		}
+	}
+	if err == nil {
+		timer := func(d store.DueTimer) string { return "timer " + d.ID + " of run " + short(d.Key.Run) }
+		due = recall(t, &t.node.w.timers, t.hurry(due), timer)
 	}
 	return due, err
 }
@@ -219,6 +255,9 @@ func (t *tap) DueTimers(ctx context.Context, now, until time.Time, limit int) ([
 // DueTasks implements store.Store.
 func (t *tap) DueTasks(ctx context.Context, now time.Time, limit int) ([]store.DueTask, error) {
 	due, err := through(t, faulty.DueTasks, false, func() ([]store.DueTask, error) { return t.Store.DueTasks(ctx, now, limit) })
+	if err == nil {
+		due = recall(t, &t.node.w.tasks, due, func(d store.DueTask) string { return "task " + d.Row.Step + " of run " + short(d.Key.Run) })
+	}
 	for _, d := range due {
 		name := sweptName{d.Key, d.Token}
 		t.swept[name] = max(t.swept[name], t.unbroken())
@@ -248,6 +287,7 @@ func (t *tap) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error
 	pairs, err := through(t, faulty.Pairs, false, func() ([]store.Pair, error) { return t.Store.Pairs(ctx, q) })
 	if err == nil && q.Name == "" {
 		t.node.looks++
+		pairs = recall(t, &t.node.w.waits, pairs, func(p store.Pair) string { return p.Event.ID + " for " + p.Step + " of run " + short(p.Key.Run) })
 	}
 	return pairs, err
 }

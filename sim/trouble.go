@@ -151,13 +151,13 @@ func (w *world) restore() {
 // operator do something just then.
 func (w *world) tempt(d store.DueTask) {
 	w.meddle(d.Key.Run)
-	if !d.Leased || !w.strikes(HeartbeatRace, 0.4) {
+	if !d.Leased || !w.strikes(HeartbeatRace, 0.8) {
 		return
 	}
 	for _, h := range w.hands {
 		for _, j := range h.jobs {
 			if j.task.Run == d.Key.Run && j.task.Token == d.Token {
-				w.after(w.order.span(0, 3*time.Millisecond), "heartbeat at the last moment", func() { w.lastBeat(j) })
+				w.after(0, "heartbeat at the last moment", func() { w.lastBeat(j) })
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (w *world) lastBeat(j *job) {
 
 // meddle lets an operator do something to a run at this very moment.
 func (w *world) meddle(run ringi.RunID) {
-	if !w.strikes(OperatorRace, 0.15) {
+	if !w.strikes(OperatorRace, 0.25) {
 		return
 	}
 	w.struck(OperatorRace, "run %s", short(run))
@@ -197,6 +197,6 @@ func (w *world) meddle(run ringi.RunID) {
 	}
 	hasten(0, ringi.Pause{Reason: "just then"})
 	if w.faults.hit(0.6) {
-		hasten(w.order.span(0, 5*time.Millisecond), ringi.Resume{Reason: "just then"})
+		hasten(0, ringi.Resume{Reason: "just then"})
 	}
 }

@@ -167,6 +167,7 @@ func (x *watch) compareRows(sh *shadow) {
 // its clock gives leases that are shorter than it thinks, until it has asked
 // the database for the time; those are not held to their length.
 func (x *watch) extend(key store.Key, token int64, at time.Time) {
+	delete(x.extended, sweptName{key, token})
 	if x.w.db.clock.now().Sub(at) < 2*time.Second {
 		x.extended[sweptName{key, token}] = x.w.now
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
 
@@ -54,6 +55,10 @@ type world struct {
 	broker      *broker
 	watch       *watch
 	sent        map[string]ringi.SentEvent
+	stored      map[string]int // at which step an event was stored
+	timers      memory[store.DueTimer]
+	tasks       memory[store.DueTask]
+	waits       memory[store.Pair]
 	definitions []*workflow.Definition
 	sources     []string
 	compiled    map[string]*workflow.Definition
@@ -79,7 +84,7 @@ func newWorld(o options) *world {
 	w := &world{
 		options: o, now: epoch, count: newCounters(), tracer: newTracer(o.Tell),
 		order: newDice(o.Seed, streamOrder), faults: newDice(o.Seed, streamFault), actors: newDice(o.Seed, streamActor),
-		sent: map[string]ringi.SentEvent{}, compiled: map[string]*workflow.Definition{},
+		sent: map[string]ringi.SentEvent{}, stored: map[string]int{}, compiled: map[string]*workflow.Definition{},
 	}
 	plan := newDice(o.Seed, streamPlan)
 	w.shape = shape{

@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/store"
+)
+
+// A memory is what sweeps of any node were told by the store: due timers, due
+// tasks, pairs. A process that stood still acts on it minutes later.
+type memory[T any] struct{ seen []T }
+
+// longMemory is how many answers are remembered.
+const longMemory = 64
+
+// recall hands out something that was seen before, together with what is seen
+// now. Rules and conditions must find that it is out of date.
+func recall[T any](t *tap, m *memory[T], now []T, what func(T) string) []T {
+	w := t.node.w
+	if len(m.seen) > 0 && w.strikes(SweepRepeated, 0.05) {
+		old := m.seen[w.faults.below(len(m.seen))]
+		w.struck(SweepRepeated, "%s acts on %s once more", t.node.name, what(old))
+		now = append(slices.Clone(now), old)
+	}
+	if m.seen = append(m.seen, now...); len(m.seen) > longMemory {
+		m.seen = slices.Clone(m.seen[len(m.seen)-longMemory:])
+	}
+	return now
+}
+
+// hurry adds a timer that is not due for long, as for a node whose clock is set
+// back between its look and what comes of it.
+func (t *tap) hurry(due []store.DueTimer) []store.DueTimer {
+	w := t.node.w
+	var of []store.DueTimer
+	for _, sh := range w.watch.all() {
+		for _, tm := range sh.state.Timers {
+			if sh.state.Paused == nil && tm.FireAt.Sub(w.db.clock.now()) > time.Minute {
+				of = append(of, store.DueTimer{Key: sh.key, TimerRow: ringi.TimerRow{ID: tm.ID, Generation: tm.Generation, FireAt: tm.FireAt}})
+			}
+		}
+	}
+	if len(of) == 0 || !w.strikes(TimerEarly, 0.02) {
+		return due
+	}
+	early := one(w.faults, of...)
+	w.struck(TimerEarly, "%s fires %s of run %s", t.node.name, early.ID, short(early.Key.Run))
+	return append(slices.Clone(due), early)
+}
+
+// A timerName tells a timer from all others that there ever were.
+type timerName struct {
+	key        store.Key
+	id         string
+	generation int
+}
+
+// inVain holds a time-out that a node's own sweep brings to the events that
+// stood in the store when it claimed the timer: one that was sent in time ends
+// the wait, however late anybody looks.
+func (n *node) inVain(s *ringi.State, f ringi.FireTimer) {
+	name := timerName{store.Key{Tenant: s.Tenant, Run: s.Run}, f.Timer, f.Generation}
+	since, known := n.claims[name]
+	if !known {
+		return
+	}
+	delete(n.claims, name)
+	pairs, err := n.w.db.Pairs(context.Background(), store.PairQuery{Limit: 1 << 10})
+	if err != nil {
+		n.w.fail("store", "events cannot be read: %v", err)
+	}
+	for _, tm := range s.Timers {
+		for _, p := range pairs {
+			if tm.ID == f.Timer && p.Key == name.key && p.Step == tm.Step && !p.Event.SentAt.After(tm.FireAt) && n.w.stored[p.Event.ID] < since {
+				n.w.fail("event", "%s takes the wait %s of run %s for timed out, and event %s was there in time", n.name, p.Step, short(s.Run), p.Event.ID)
+			}
+		}
+	}
+}
