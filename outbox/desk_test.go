@@ -138,7 +138,7 @@ func TestAParkedMessageHoldsItsKeyUntilAPersonActs(t *testing.T) { // O-22
 	})
 }
 
-func TestADeliveredMessageIsSentAgainUnderItsId(t *testing.T) { // O-14, O-37
+func TestADeliveredMessageIsSentAgainUnderItsId(t *testing.T) { // O-14, O-20, O-37
 	eachDesk(t, func(t *testing.T, b bench) {
 		b.put(t, order(1, "a"), order(2, "a"), order(3, "a"))
 		for i, m := range b.claim(t, begin, 2) {

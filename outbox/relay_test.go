@@ -517,7 +517,7 @@ func TestPublishingEndsBeforeTheLease(t *testing.T) {
 	})
 }
 
-func TestDeliveredRowsAreKeptThenGo(t *testing.T) { // O-5, O-29
+func TestDeliveredRowsAreKeptThenGo(t *testing.T) { // O-5, O-19: message and state are one row
 	eachSource(t, func(t *testing.T, f fixture) {
 		w := newWorld(t, f, func(c *outbox.RelayConfig) { c.PruneChunk = 2; c.Retention = time.Hour })
 		for n := range 5 {

@@ -324,7 +324,7 @@ func TestWhatMayHaveKilledARelayIsClaimedAlone(t *testing.T) { // O-17
 	})
 }
 
-func TestTenantsTakeTurns(t *testing.T) { // O-28
+func TestTenantsTakeTurns(t *testing.T) { // O-28, O-34
 	eachSource(t, func(t *testing.T, f fixture) {
 		var flood []outbox.Message
 		for n := range 40 {
