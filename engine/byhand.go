@@ -20,30 +20,25 @@ func (e *Engine) Submit(ctx context.Context, cmd ringi.Command, then func(ringi.
 		return
 	}
 	d := e.parts.dispatch
-	p := d.wish(cmd.Tenant, *want)
+	w := d.wish(cmd.Tenant, *want)
 	e.door.submit(ctx, cmd, func(r ringi.Result) {
-		if p != nil {
-			r.Tasks = tasksOf(d.grantNow(ctx, p))
+		if w != nil {
+			r.Tasks = tasksOf(d.grantNow(ctx, w))
 		}
 		then(r)
 	})
 }
 
-// grantNow is grant at a moment when nobody is about to fill the wish.
-func (d *dispatcher) grantNow(ctx context.Context, p *poll) []handOut {
-	select {
-	case outs := <-p.got:
-		return outs
-	default:
-	}
-	if !d.leave(p, true) || !d.mayHold(p.line) {
-		return nil
-	}
-	outs, err := d.claim(ctx, p)
-	if err != nil {
-		return nil
-	}
-	return outs
+// grantNow is grant without waiting for what a commit in doubt may still bring:
+// that is given back.
+func (d *dispatcher) grantNow(ctx context.Context, w *wish) []handOut {
+	d.top(ctx, w)
+	d.unwish(w)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	held := w.held
+	w.held, w.gone = nil, true
+	return held
 }
 
 // An Asked is a poll whose caller looks from time to time whether it was
@@ -73,7 +68,7 @@ func (e *Engine) Ask(ctx context.Context, req ringi.PollRequest) (*Asked, error)
 	if !claim {
 		return a, nil
 	}
-	if a.outs, err = d.claim(ctx, p); err != nil {
+	if a.outs, err = d.claim(ctx, p.line, p.req); err != nil {
 		return nil, err
 	}
 	a.done = len(a.outs) > 0 || req.Wait <= 0

@@ -263,7 +263,7 @@ func (c *committer) publish(g *group) {
 func (c *committer) announce(g *group, w store.Write) {
 	for _, t := range w.Tasks {
 		if t.Row != nil && t.Lease == nil && !t.Row.Held {
-			c.dispatch.ready(g.key.Tenant, t.Row)
+			c.dispatch.ready(g.key, t.Row)
 		}
 	}
 	for _, wait := range w.Waits {

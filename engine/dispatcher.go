@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -47,13 +48,59 @@ type line struct {
 	queue      string
 	activities []string // nil: all of the queue
 
-	polls   []*poll   // waiting, first come first served
-	empty   bool      // the last claim found nothing more, and nothing was made ready since
-	gen     uint64    // grows whenever something was made ready
-	checkAt time.Time // when it is claimed for whatever is known
-	soon    time.Time // when the next retry or give-back becomes ready; zero: none is known
+	polls   []*poll              // waiting, first come first served
+	wishes  []*wish              // standing
+	sure    bool                 // nothing stands ready but what is in fresh, as far as this node knows
+	fresh   map[readyTask]uint64 // what was made ready here and may still stand so, by gen
+	gen     uint64               // grows whenever something was made ready
+	blind   uint64               // the last gen that fresh had no room for
+	checkAt time.Time            // when it is claimed for whatever is known
+	soon    time.Time            // when the next retry or give-back becomes ready; zero: none is known
 	used    time.Time
 }
+
+// A readyTask is an attempt that waits for a worker.
+type readyTask struct {
+	key  store.Key
+	lane int
+	seq  int64
+}
+
+// mostFresh bounds the memory of a queue that no worker serves.
+const mostFresh = 1024
+
+// made notes that a task was made ready.
+func (l *line) made(t readyTask) {
+	l.gen++
+	if len(l.fresh) >= mostFresh {
+		l.blind, l.sure = l.gen, false
+		return
+	}
+	if l.fresh == nil {
+		l.fresh = map[readyTask]uint64{}
+	}
+	l.fresh[t] = l.gen
+}
+
+// claimed notes what a claim found that began when the line was at gen. When it
+// found all, whatever was ready before it is gone, and only what was made ready
+// meanwhile may still stand. The rejected alternative, to forget nothing until
+// nothing is made ready during a claim, never comes to an end under load: then
+// every task is claimed, which costs a commit, and none is born leased.
+func (l *line) claimed(list []store.Claimed, gen uint64, all bool) {
+	for _, c := range list {
+		delete(l.fresh, readyTask{c.Key, c.Row.Lane, c.Row.Seq})
+	}
+	if !all {
+		l.sure = false
+		return
+	}
+	maps.DeleteFunc(l.fresh, func(_ readyTask, at uint64) bool { return at <= gen })
+	l.sure = l.blind <= gen
+}
+
+// empty reports whether nothing stands ready.
+func (l *line) empty() bool { return l.sure && len(l.fresh) == 0 }
 
 // next is when the line is claimed for at the latest.
 func (l *line) next() time.Time {
@@ -64,7 +111,7 @@ func (l *line) next() time.Time {
 }
 
 // mayHold reports whether a claim may find something.
-func (l *line) mayHold(now time.Time) bool { return !l.empty || !now.Before(l.next()) }
+func (l *line) mayHold(now time.Time) bool { return !l.empty() || !now.Before(l.next()) }
 
 func (l *line) takes(activity string) bool {
 	return l.activities == nil || slices.Contains(l.activities, activity)
@@ -82,28 +129,26 @@ func (d *dispatcher) line(req ringi.PollRequest, now time.Time) *line {
 	return l
 }
 
-// claim takes ready tasks from the store for one poll.
-func (d *dispatcher) claim(ctx context.Context, p *poll) ([]handOut, error) {
+// claim takes ready tasks of a line from the store.
+func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) ([]handOut, error) {
 	now := d.clock.now()
 	d.mu.Lock()
-	gen := p.line.gen
+	gen := l.gen
 	d.mu.Unlock()
 	claimed, err := d.Store.Claim(ctx, store.Claim{
-		Tenant: p.req.Tenant, Queue: p.req.Queue, Activities: p.req.Activities, Worker: p.req.Worker,
-		Max: p.req.Max, Now: now, Handover: handover,
+		Tenant: req.Tenant, Queue: req.Queue, Activities: req.Activities, Worker: req.Worker,
+		Max: req.Max, Now: now, Handover: handover,
 	})
 	if d.reach.note(ctx, err) != nil {
 		return nil, unavailable(err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p.line.checkAt = now.Add(pollFallback)
-	if !p.line.soon.After(now) {
-		p.line.soon = time.Time{}
+	l.checkAt = now.Add(pollFallback)
+	if !l.soon.After(now) {
+		l.soon = time.Time{}
 	}
-	if p.line.gen == gen {
-		p.line.empty = len(claimed) < p.req.Max
-	}
+	l.claimed(claimed, gen, len(claimed) < req.Max)
 	return d.unpack(claimed, now), nil
 }
 
@@ -137,11 +182,11 @@ func (d *dispatcher) Round(ctx context.Context) (worked bool, err error) {
 			if p == nil {
 				break
 			}
-			outs, err := d.claim(ctx, p)
+			outs, err := d.claim(ctx, p.line, p.req)
 			worked = worked || len(outs) > 0
 			d.mu.Lock()
 			d.fill(p, outs)
-			more := !l.empty
+			more := !l.empty()
 			d.mu.Unlock()
 			if err != nil {
 				return worked, err
@@ -173,7 +218,7 @@ func (d *dispatcher) due() []*line {
 	defer d.mu.Unlock()
 	d.seen.forget(now)
 	d.lines = slices.DeleteFunc(d.lines, func(l *line) bool {
-		return len(l.polls) == 0 && now.Sub(l.used) > rosterKeep
+		return len(l.polls)+len(l.wishes) == 0 && now.Sub(l.used) > rosterKeep
 	})
 	var due []*line
 	for _, l := range d.lines {
@@ -213,12 +258,12 @@ func (d *dispatcher) pause() time.Duration {
 
 // ready says that a task became ready, or will be at a time. It is a hint: the
 // fallback finds the task without it.
-func (d *dispatcher) ready(tenant ringi.Tenant, row *ringi.TaskRow) {
+func (d *dispatcher) ready(key store.Key, row *ringi.TaskRow) {
 	now := d.clock.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.lines {
-		if l.tenant != tenant || l.queue != row.Queue || !l.takes(row.Activity) {
+		if l.tenant != key.Tenant || l.queue != row.Queue || !l.takes(row.Activity) {
 			continue
 		}
 		if row.ReadyAt.After(now) {
@@ -228,8 +273,7 @@ func (d *dispatcher) ready(tenant ringi.Tenant, row *ringi.TaskRow) {
 			}
 			continue
 		}
-		l.gen++
-		l.empty = false
+		l.made(readyTask{key, row.Lane, row.Seq})
 		if len(l.polls) > 0 {
 			signal(d.wake)
 		}

@@ -79,7 +79,7 @@ func (l *leases) announce(due []store.DueTask, lapses []store.Lapse) {
 			if t.Key == lapse.Key && t.Row.Lane == lapse.Lane {
 				row := t.Row
 				row.ReadyAt = lapse.ReadyAt
-				l.dispatch.ready(t.Key.Tenant, &row)
+				l.dispatch.ready(t.Key, &row)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (d *dispatcher) Poll(ctx context.Context, req ringi.PollRequest) ([]ringi.T
 		return nil, err
 	}
 	if claim {
-		outs, err := d.claim(context.WithoutCancel(ctx), p)
+		outs, err := d.claim(context.WithoutCancel(ctx), p.line, p.req)
 		if ctx.Err() != nil {
 			d.giveBack(outs)
 			outs, err = nil, ctx.Err()
@@ -136,7 +136,7 @@ func (d *dispatcher) park(p *poll) bool {
 		return false
 	}
 	d.stand(p)
-	if !p.line.empty { // something was made ready while the claim came back empty
+	if !p.line.empty() { // something was made ready while the claim came back empty
 		signal(d.wake)
 	}
 	return true

@@ -2,31 +2,45 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ringiflow/ringi"
 )
 
-// A wish is a poll that came along with a report: it stands in line while the
-// report is decided, so that the task which the report makes is born under its
-// lease, and it never waits beyond that.
+// A wish is what a report wants with its answer. It stands in line while the
+// report is decided, so that the tasks which that makes, and others meanwhile,
+// are born under its lease, and it never waits beyond that. Unlike a poll it can
+// be filled by several commits. Its fields from held on are the dispatcher's.
 type wish struct {
-	at   int // of its command
-	poll *poll
+	at     int // of its command
+	req    ringi.PollRequest
+	line   *line
+	ticket uint64
+	done   chan struct{} // closed when it is out of line and nothing more is promised
+
+	held     []handOut
+	promised int  // tasks that a commit or a claim under way may add
+	over     bool // out of line
+	gone     bool // its caller went away
 }
+
+// room is how many more tasks it can be promised.
+func (w *wish) room() int { return w.req.Max - len(w.held) - w.promised }
 
 // doWanting sends commands of which some want tasks with their answer.
 func (e *Engine) doWanting(ctx context.Context, commands []ringi.Command) []ringi.Result {
-	var wishes []wish
+	var wishes []*wish
 	for i, cmd := range commands {
 		if want := wantOf(cmd.Do); want != nil {
-			if p := e.parts.dispatch.wish(cmd.Tenant, *want); p != nil {
-				wishes = append(wishes, wish{at: i, poll: p})
+			if w := e.parts.dispatch.wish(cmd.Tenant, *want); w != nil {
+				w.at = i
+				wishes = append(wishes, w)
 			}
 		}
 	}
 	results := e.door.Do(ctx, commands...)
 	for _, w := range wishes {
-		results[w.at].Tasks = tasksOf(e.parts.dispatch.grant(ctx, w.poll))
+		results[w.at].Tasks = tasksOf(e.parts.dispatch.grant(ctx, w))
 	}
 	return results
 }
@@ -51,9 +65,9 @@ func anyWants(commands []ringi.Command) bool {
 	return false
 }
 
-// wish puts a poll into its line. It returns nil when there can be none: a
-// report counts whatever becomes of the wish.
-func (d *dispatcher) wish(tenant ringi.Tenant, req ringi.PollRequest) *poll {
+// wish puts one into its line. It returns nil when there can be none: a report
+// counts whatever becomes of the wish.
+func (d *dispatcher) wish(tenant ringi.Tenant, req ringi.PollRequest) *wish {
 	req.Tenant, req.Wait = tenant, 0
 	if checkPoll(&req) != nil {
 		return nil
@@ -66,32 +80,85 @@ func (d *dispatcher) wish(tenant ringi.Tenant, req ringi.PollRequest) *poll {
 	}
 	d.seen.polled(req, now)
 	d.ticket++
-	p := &poll{req: req, line: d.line(req, now), ticket: d.ticket, got: make(chan []handOut, 1)}
-	d.stand(p)
-	return p
+	w := &wish{req: req, line: d.line(req, now), ticket: d.ticket, done: make(chan struct{})}
+	w.line.wishes = append(w.line.wishes, w)
+	d.waiting++
+	return w
 }
 
-// grant ends a wish: it gets what was meant for it, or else what is ready.
-func (d *dispatcher) grant(ctx context.Context, p *poll) []handOut {
-	outs, err := d.wait(ctx, p)
-	if len(outs) > 0 || err != nil || d.fleet.outdated() != nil || !d.mayHold(p.line) {
-		return outs
+// grant ends a wish: it gets what was meant for it, and what stood ready before.
+func (d *dispatcher) grant(ctx context.Context, w *wish) []handOut {
+	d.top(context.WithoutCancel(ctx), w)
+	if d.unwish(w) {
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+		}
 	}
-	outs, err = d.claim(context.WithoutCancel(ctx), p)
-	if err != nil {
-		return nil // the reports were taken; the next poll shows what is wrong
-	}
-	if ctx.Err() != nil {
-		d.giveBack(outs)
-		return nil
-	}
-	return outs
-}
-
-// mayHold reports whether a claim for the line may find something.
-func (d *dispatcher) mayHold(l *line) bool {
-	now := d.clock.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.draining && l.mayHold(now)
+	held := w.held
+	w.held, w.gone = nil, ctx.Err() != nil
+	if w.gone {
+		d.putBack(held)
+		return nil
+	}
+	return held
+}
+
+// top claims for the room that a wish has left, if there may be something. It
+// stays in line meanwhile, so that what is made ready during the claim is not
+// the next one's reason to claim.
+func (d *dispatcher) top(ctx context.Context, w *wish) {
+	if d.fleet.outdated() != nil {
+		return
+	}
+	now := d.clock.now()
+	d.mu.Lock()
+	n := w.room()
+	if w.line.sure {
+		n = min(n, len(w.line.fresh)+1)
+	}
+	if n <= 0 || d.draining || !w.line.mayHold(now) {
+		d.mu.Unlock()
+		return
+	}
+	w.promised += n
+	d.mu.Unlock()
+	req := w.req
+	req.Max = n
+	outs, err := d.claim(ctx, w.line, req)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.promised -= n
+	if err == nil { // else the next poll shows what is wrong; the reports were taken
+		w.held = append(w.held, outs...)
+	}
+}
+
+// unwish takes a wish out of its line and reports whether something is still
+// promised to it.
+func (d *dispatcher) unwish(w *wish) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.Index(w.line.wishes, w); i >= 0 {
+		w.line.wishes = slices.Delete(w.line.wishes, i, i+1)
+		d.waiting--
+	}
+	w.over = true
+	return w.promised > 0
+}
+
+// fulfil gives a wish what a commit has made true of so many promised tasks. The
+// caller holds the lock.
+func (d *dispatcher) fulfil(w *wish, promised int, outs []handOut) {
+	w.promised -= promised
+	if w.gone {
+		d.putBack(outs)
+	} else {
+		w.held = append(w.held, outs...)
+	}
+	if w.over && w.promised == 0 {
+		close(w.done)
+	}
 }

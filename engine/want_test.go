@@ -66,3 +66,27 @@ func TestAReportThatIsRefusedStillBringsTasks(t *testing.T) {
 		}
 	})
 }
+
+// Under load something is always made ready: that must not keep everything
+// that follows from being born leased.
+func TestWhatIsReadyBesideAWishIsBroughtByItAndEndsTheClaims(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		run := w.begin("three", "k", `null`)
+		tasks := w.poll("w", 2, 0)
+		other := w.begin("one", "k2", `null`) // made ready: nobody waits
+		res := w.do(operator, run, ringi.CompleteActivity{CallRef: tasks[0].CallRef, Worker: "w", Output: json.RawMessage(`1`), Want: want(5)})
+		if res.Err != nil || len(res.Tasks) != 2 {
+			t.Fatalf("result %+v, want the next task and that of %s", res, other)
+		}
+		claims := w.tap.claims
+		i := 0
+		if res.Tasks[0].Run != run {
+			i = 1
+		}
+		res = w.do(operator, run, ringi.CompleteActivity{CallRef: res.Tasks[i].CallRef, Worker: "w", Output: json.RawMessage(`1`), Want: want(5)})
+		if res.Err != nil || len(res.Tasks) != 1 || w.tap.claims != claims {
+			t.Errorf("result %+v after %d claims, want the next task born leased", res, w.tap.claims-claims)
+		}
+		w.clean()
+	})
+}

@@ -149,7 +149,8 @@ func found(t *testing.T, c sim.Config, what ...string) {
 	t.Errorf("%d seeds did not find it", seeds)
 }
 
-// A result that counts whatever the token stands for.
+// A result that counts whatever the token stands for. A failure that does so
+// hides the effect of the attempt after it.
 func TestRulesThatForgetTheFencingTokenAreFound(t *testing.T) { // W31
 	found(t, sim.Config{Rules: func(def *workflow.Definition, s *ringi.State, cmd ringi.Command, ev ringi.Evaluator) (ringi.Decision, error) {
 		d, err := ringi.Decide(def, s, cmd, ev)
