@@ -95,3 +95,70 @@ func TestTheSchemaOfDefinitionsIsPrinted(t *testing.T) {
 		t.Errorf("for people: %+v", got)
 	}
 }
+
+// Every template is a beginning that needs nothing: it has no problems, its
+// scenarios pass, it is laid out, its schema is the one of this program.
+func TestATemplateIsAGoodBeginning(t *testing.T) {
+	var list struct {
+		Templates []struct{ Name, About string } `json:"templates"`
+	}
+	newDesk(t).ok(&list, "init", "--list")
+	if len(list.Templates) < 4 {
+		t.Errorf("the templates are %+v", list)
+	}
+	for _, template := range list.Templates {
+		w := newDesk(t)
+		var made struct {
+			Template string   `json:"template"`
+			Files    []string `json:"files"`
+		}
+		w.ok(&made, "init", "new", "--template", template.Name)
+		if made.Template != template.Name || len(made.Files) != 4 || template.About == "" {
+			t.Fatalf("%s: %+v", template.Name, made)
+		}
+		for _, file := range made.Files {
+			if filepath.Ext(file) != ".yaml" {
+				continue
+			}
+			if got := w.run("fmt", "--check", file); got.code != cli.ExitOK {
+				t.Errorf("%s is not laid out: %+v", file, got)
+			}
+			if strings.HasSuffix(file, "_test.yaml") {
+				continue
+			}
+			if got := w.run("check", file); got.code != cli.ExitOK || !strings.Contains(got.out, "no problems") {
+				t.Errorf("%s: %+v", file, got)
+			}
+			if got := w.run("test", file); got.code != cli.ExitOK {
+				t.Errorf("%s: %+v", file, got)
+			}
+		}
+		readme, err := os.ReadFile(filepath.Join(w.dir, "new", "README.md"))
+		if err != nil || !strings.Contains(string(readme), "ringi start ") {
+			t.Errorf("the README of %s does not say how to run it: %v", template.Name, err)
+		}
+		schema, err := os.ReadFile(filepath.Join(w.dir, "new", "ringi.schema.json"))
+		if err != nil || string(schema) != w.run("schema").out {
+			t.Errorf("the schema of %s is another one: %v", template.Name, err)
+		}
+	}
+}
+
+func TestInitOverwritesNothing(t *testing.T) {
+	w := newDesk(t)
+	w.write("README.md", "mine")
+	got := w.run("init")
+	if got.code != cli.ExitConflict || !strings.Contains(got.err, "README.md exists already") {
+		t.Errorf("beside a file of that name: %+v", got)
+	}
+	entries, err := os.ReadDir(w.dir)
+	if text, rerr := os.ReadFile(filepath.Join(w.dir, "README.md")); err != nil || rerr != nil || len(entries) != 1 || string(text) != "mine" {
+		t.Errorf("%d files, %q, %v, %v", len(entries), text, err, rerr)
+	}
+	if got := w.run("init", "new", "--template", "nothing"); got.code != cli.ExitUsage {
+		t.Errorf("an unknown template: %+v", got)
+	}
+	if got := w.run("init", "new"); got.code != cli.ExitOK || !strings.Contains(got.out, filepath.Join("new", "purchase.yaml")+"\n") || !strings.Contains(got.err, "README.md says how") {
+		t.Errorf("into a new directory: %+v", got)
+	}
+}

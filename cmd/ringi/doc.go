@@ -6,8 +6,8 @@
 //
 //   - cli: what all have in common: the program as a value, settings, output,
 //     exit codes, and the rules that every command keeps
-//   - author: for people who write definitions: check, fmt,
-//     test, explain, graph, schema, publish
+//   - author: for people who write definitions: init, check,
+//     fmt, test, explain, graph, schema, publish
 //   - client: runs and the decisions of people, through a server
 //   - server: serve, which is where a server is wired together, and keys
 //   - delivery: relay and outbox

@@ -312,7 +312,7 @@ func TestEveryCommandOfTheSurfaceIsThere(t *testing.T) {
 	w := newDesk(t)
 	help := w.run("help").out
 	for _, name := range strings.Fields("serve dev demo check publish start send runs show history cancel pause resume terminate " +
-		"incidents resolve approvals approve reject replay keys explain graph fmt schema version completion relay outbox bench sim") {
+		"incidents resolve approvals approve reject replay keys explain graph fmt schema init version completion relay outbox bench sim") {
 		if !strings.Contains(help, "\n  "+name+" ") {
 			t.Errorf("help does not name %s", name)
 		}

@@ -12,5 +12,5 @@ type program struct{ *cli.Program }
 // Commands are those for definitions.
 func Commands(p *cli.Program) []*cobra.Command {
 	c := program{p}
-	return []*cobra.Command{c.checkCommand(), c.formatCommand(), c.testCommand(), c.explainCommand(), c.graphCommand(), c.schemaCommand(), c.publishCommand()}
+	return []*cobra.Command{c.initCommand(), c.checkCommand(), c.formatCommand(), c.testCommand(), c.explainCommand(), c.graphCommand(), c.schemaCommand(), c.publishCommand()}
 }
