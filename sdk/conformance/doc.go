@@ -15,8 +15,8 @@
 // at once (absent: 10), and stops for SIGTERM. It performs these activities:
 //
 //	echo   answers with its input
-//	fail   {code, message, retryable, applied, until}: fails so, and from attempt
-//	       until on succeeds with {attempt}; applied may be absent
+//	fail   {code, message, retryable, applied, retryAfterMs, until}: fails so, and
+//	       from attempt until on succeeds with {attempt}; the last three may be absent
 //	crash  fails as a function does that did not think of it: an exception
 //	grow   {bytes}: answers {text} with so many letters
 //	hold   {gate}: tells the ledger that it began, and ends when the gate is open

@@ -57,6 +57,7 @@ type failInput struct {
 	Code, Message string
 	Retryable     bool
 	Applied       ringi.Applied
+	RetryAfterMS  int64
 	Until         int
 }
 
@@ -68,7 +69,7 @@ func goActivities() []worker.Activity {
 			if in.Until > 0 && attempt >= in.Until {
 				return map[string]int{"attempt": attempt}, nil
 			}
-			return nil, &worker.Failure{Code: in.Code, Message: in.Message, Retryable: in.Retryable, Applied: in.Applied}
+			return nil, &worker.Failure{Code: in.Code, Message: in.Message, Retryable: in.Retryable, Applied: in.Applied, RetryAfter: time.Duration(in.RetryAfterMS) * time.Millisecond}
 		}),
 		worker.Func("crash", func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("nobody thought of it") }),
 		worker.Func("grow", func(_ context.Context, in struct{ Bytes int }) (map[string]string, error) {

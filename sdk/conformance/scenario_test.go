@@ -36,6 +36,7 @@ func outcomes() []scenario {
 	return []scenario{
 		{"success", "a success is the output of its step", success},
 		{"retried", "a retryable failure is tried again", retried},
+		{"asked", "a service that asks to be left alone is", asked},
 		{"definite", "a definite failure is not tried again and leaves no effect", definite},
 		{"unknown", "a failure that may have been applied is unknown", unknown},
 		{"crash", "an error that nobody thought of is retryable and perhaps applied", crash},
@@ -64,6 +65,17 @@ func retried(w *world) {
 	view := w.becomes(w.starts("  - { id: a, activity: fail, with: { code: busy, message: wait, retryable: true, until: 3 }, effect: idempotent }", "null"), ringi.Completed)
 	if a := w.step(view, "a"); string(a.Output) != `{"attempt":3}` || a.Attempts != 3 {
 		w.Errorf("%+v", a)
+	}
+}
+
+func asked(w *world) {
+	w.worker()
+	run := w.starts("  - { id: a, activity: fail, with: { code: busy, message: wait, retryable: true, retryAfterMs: 1500, until: 2 }, effect: idempotent }", "null")
+	if a := w.step(w.becomes(run, ringi.Completed), "a"); a.Attempts != 2 {
+		w.Errorf("%+v", a)
+	}
+	if told := w.proxy.exchanges("fail", string(run)); len(told) != 1 || !strings.Contains(told[0].body, `"retryAfterMs":1500`) {
+		w.Errorf("%+v", told)
 	}
 }
 

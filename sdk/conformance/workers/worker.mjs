@@ -15,9 +15,9 @@ function ledger(path, body) {
 const activities = {
   echo: ({ input }) => input,
 
-  fail: ({ input: { code, message, retryable, applied, until = 1000 }, attempt }) => {
+  fail: ({ input: { code, message, until = 1000, ...how }, attempt }) => {
     if (attempt >= until) return { attempt };
-    throw new Failure(code, message, { retryable, applied });
+    throw new Failure(code, message, how);
   },
 
   crash: () => {

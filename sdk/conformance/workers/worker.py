@@ -33,7 +33,7 @@ def fail(task: ringi.Task) -> object:
     how = task.input
     if task.attempt >= how.get("until", 1000):
         return {"attempt": task.attempt}
-    raise ringi.Failure(how["code"], how["message"], retryable=how["retryable"], applied=how.get("applied"))
+    raise ringi.Failure(how["code"], how["message"], retryable=how["retryable"], applied=how.get("applied"), retry_after=how.get("retryAfterMs", 0) / 1000)
 
 
 @worker.activity("crash")

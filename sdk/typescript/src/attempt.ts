@@ -99,8 +99,11 @@ export class Attempt {
     return true;
   }
 
-  private failed({ code, message, retryable, applied }: Failure): void {
-    const item = { ...nameOf(this.task), code: sendable(code, MAX_CODE) || "error", message: sendable(message, MAX_MESSAGE), retryable, applied };
+  private failed({ code, message, retryable, applied, retryAfterMs }: Failure): void {
+    const item = {
+      ...nameOf(this.task), code: sendable(code, MAX_CODE) || "error", message: sendable(message, MAX_MESSAGE), retryable, applied,
+      ...(retryAfterMs > 0 && { retryAfterMs }),
+    };
     this.report = { verb: "fail", item, bytes: MAX_MESSAGE };
   }
 }

@@ -60,6 +60,8 @@ export interface FailureOptions {
   retryable?: boolean;
   /** "no" only when the call certainly had no effect; absent: by the effect contract of the step. */
   applied?: "no" | "unknown";
+  /** How long the service asked to be left alone: the next attempt is not made before. */
+  retryAfterMs?: number;
 }
 
 /**
@@ -72,12 +74,14 @@ export class Failure extends Error {
   readonly code: string;
   readonly retryable: boolean;
   readonly applied: "no" | "unknown" | undefined;
+  readonly retryAfterMs: number;
 
   constructor(code: string, message = "", options: FailureOptions = {}) {
     super(message);
     this.code = code;
     this.retryable = options.retryable ?? false;
     this.applied = options.applied;
+    this.retryAfterMs = Math.round(options.retryAfterMs ?? 0);
   }
 }
 

@@ -63,6 +63,8 @@ class Attempt:
         }
         if failure.applied:
             item["applied"] = failure.applied
+        if failure.retry_after > 0:
+            item["retryAfterMs"] = round(failure.retry_after * 1000)
         self.verb, self.item, self.size = "fail", item, _MAX_MESSAGE
 
     def raised(self, error: BaseException) -> None:

@@ -52,13 +52,16 @@ class Failure(Exception):
     `code` is what retry.stop_on and catch.on of a definition name. `retryable`
     says whether another attempt may succeed. `applied` is "no" only when the
     call certainly had no effect, "unknown" when it may have had one, and None to
-    leave it to the effect contract of the step.
+    leave it to the effect contract of the step. `retry_after` is how many seconds
+    the service asked to be left alone: the next attempt is not made before.
 
     Any other exception counts as retryable and perhaps applied, with the code
     "error".
     """
 
-    def __init__(self, code: str, message: str = "", *, retryable: bool = False, applied: str | None = None) -> None:
+    def __init__(
+        self, code: str, message: str = "", *, retryable: bool = False, applied: str | None = None, retry_after: float = 0.0,
+    ) -> None:
         super().__init__(code, message)
         if applied not in (None, "no", "unknown"):
             raise ValueError(f'applied is {applied!r}: say "no", "unknown" or nothing')
@@ -66,6 +69,7 @@ class Failure(Exception):
         self.message = message
         self.retryable = retryable
         self.applied = applied
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}" if self.message else self.code
