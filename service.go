@@ -253,7 +253,9 @@ type DefinitionView struct {
 	Source      json.RawMessage `json:"source,omitempty"` // with DefinitionQuery.Name only
 }
 
-// A QueueView is a queue of tasks and who serves it.
+// A QueueView is a queue of tasks and who serves it. The one without a name holds
+// the workers that send heartbeats and have polled no queue: what they hold was
+// handed out before this node began.
 type QueueView struct {
 	Queue    string       `json:"queue"`
 	Ready    int          `json:"ready"`
@@ -267,7 +269,8 @@ type QueueView struct {
 // polled is no capacity.
 type WorkerView struct {
 	Worker   string    `json:"worker"`
-	LastPoll time.Time `json:"lastPoll"`
+	LastPoll time.Time `json:"lastPoll,omitzero"` // of this queue
+	LastSeen time.Time `json:"lastSeen,omitzero"` // its last poll or heartbeat
 	Capacity bool      `json:"capacity"`
 }
 

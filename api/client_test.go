@@ -316,7 +316,7 @@ func TestEveryPageComesBackWhole(t *testing.T) {
 	want.Approvals = []ringi.ApprovalView{{Run: "r", Step: "s", OpenedAt: at.UTC(), Approval: ringi.Approval{Title: "T", Subject: json.RawMessage(`{"n":1.0}`), Digest: "d", Lanes: []ringi.Lane{{Name: "l", From: []string{"group:g"}, Quorum: 2}}, ExpiresAt: at.UTC(), Votes: []ringi.Vote{{Person: "p", Approve: true, Lanes: []int{0}, At: at.UTC()}}}}}
 	want.Incidents = []ringi.IncidentView{{Run: "r", Definition: "o", Incident: ringi.Incident{ID: 3, Kind: ringi.IncidentUnknown, Step: "s", Message: "m", Since: at.UTC(), Allowed: []ringi.Resolution{ringi.ResolveRetry}}}}
 	want.Definitions = []ringi.DefinitionView{{Name: "o", Version: 2, Digest: "d", PublishedAt: at.UTC(), Source: json.RawMessage(`{"name":"o"}`)}}
-	want.Queues = []ringi.QueueView{{Queue: "q", Ready: 1, Leased: 2, OldestMS: 3, Lapsed: 4, Workers: []ringi.WorkerView{{Worker: "w", LastPoll: at.UTC(), Capacity: true}}}}
+	want.Queues = []ringi.QueueView{{Queue: "q", Ready: 1, Leased: 2, OldestMS: 3, Lapsed: 4, Workers: []ringi.WorkerView{{Worker: "w", LastPoll: at.UTC(), LastSeen: at.UTC(), Capacity: true}}}}
 	got := ringi.Page{}
 	for _, q := range []ringi.Query{ringi.RunQuery{}, ringi.ApprovalQuery{}, ringi.IncidentQuery{}, ringi.DefinitionQuery{}, ringi.WorkerQuery{}} {
 		p, err := client.List(t.Context(), q)

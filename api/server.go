@@ -177,6 +177,11 @@ func route[I, O any](s *Server, r Route, handle func(context.Context, *I) (*O, e
 		Metadata:         map[string]any{"scope": r.Scope},
 		Responses:        map[string]*huma.Response{"default": refusalResponse()},
 	}
+	if !r.YAML {
+		// admit has read the body. The deadline that huma would set, five seconds,
+		// stays on the connection and ends a long poll, and all requests behind it.
+		op.BodyReadTimeout = -1
+	}
 	if r.Scope != "" {
 		op.Security = []map[string][]string{{"key": {r.Scope}}}
 	}

@@ -154,6 +154,20 @@ func TestServiceHandsOutWhatIsAskedFor(t *testing.T) {
 	})
 }
 
+// Nothing between worker and engine gives up on a poll that waits for long: it
+// comes back empty, and the connection serves the next one.
+func TestServiceLetsAPollWait(t *testing.T) {
+	const long = 6 * time.Second // beyond the five seconds of the framework's own time-out
+	onBoth(t, func(t *testing.T, w *world) {
+		for range 2 {
+			tasks, err := w.as(hand).Poll(t.Context(), ringi.PollRequest{Worker: "w", Queue: "default", Max: 1, Wait: long})
+			if err != nil || len(tasks) > 0 {
+				t.Fatalf("a poll of %s: %d tasks, %v", long, len(tasks), err)
+			}
+		}
+	})
+}
+
 func TestServiceTakesPayloadsUpToTheLimit(t *testing.T) { // TC-79
 	onBoth(t, func(t *testing.T, w *world) {
 		w.publish("ringi: v1\nname: big\nsteps:\n  - { id: a, activity: work.a, effect: pure }\n")

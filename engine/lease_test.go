@@ -500,6 +500,25 @@ func TestWorkersThatOnlyBeatAreNoCapacity(t *testing.T) { // TC-19
 	})
 }
 
+// A worker that this node knows only by its heartbeats is shown, too: what it
+// holds was handed out by a node that is gone.
+func TestWorkersThatNeverPolledHereAreShown(t *testing.T) { // TC-19
+	bubble(t, func(t *testing.T, w *world) {
+		w.begin("one", "", "null")
+		task := w.one("w")
+		w.crash()
+		w.restart()
+		w.beat(task)
+		page, err := w.eng.List(t.Context(), ringi.WorkerQuery{})
+		if err != nil || len(page.Queues) != 2 {
+			t.Fatalf("queues %+v, %v", page.Queues, err)
+		}
+		if v := page.Queues[1]; v.Queue != "" || len(v.Workers) != 1 || v.Workers[0].Worker != "w" || v.Workers[0].Capacity || v.Workers[0].LastSeen.IsZero() || !v.Workers[0].LastPoll.IsZero() {
+			t.Errorf("queue %+v, want the worker without a queue, and no capacity", v)
+		}
+	})
+}
+
 func TestHeartbeatsOfManyWorkersShareACall(t *testing.T) { // TC-85
 	bubble(t, func(t *testing.T, w *world) {
 		var tasks []ringi.Task

@@ -74,15 +74,19 @@ func (r *roster) forget(now time.Time) {
 	}
 }
 
-// queue lists who serves a queue, by name.
+// queue lists who serves a queue, by name. Of the queue without a name, nobody
+// does: there are the workers that only beat.
 func (r *roster) queue(tenant ringi.Tenant, queue string, now time.Time) []ringi.WorkerView {
 	var out []ringi.WorkerView
 	for key, e := range r.workers {
 		at, ok := e.polled[queue]
+		if queue == "" {
+			ok = len(e.polled) == 0
+		}
 		if key.tenant != tenant || !ok || now.Sub(e.alive) > rosterKeep {
 			continue
 		}
-		out = append(out, ringi.WorkerView{Worker: key.worker, LastPoll: at, Capacity: now.Sub(at) <= rosterCapacity})
+		out = append(out, ringi.WorkerView{Worker: key.worker, LastPoll: at, LastSeen: e.alive, Capacity: now.Sub(at) <= rosterCapacity})
 	}
 	slices.SortFunc(out, func(a, b ringi.WorkerView) int { return cmp.Compare(a.Worker, b.Worker) })
 	return out
@@ -94,6 +98,9 @@ func (r *roster) queues(tenant ringi.Tenant, now time.Time) []string {
 	for key, e := range r.workers {
 		if key.tenant != tenant || now.Sub(e.alive) > rosterKeep {
 			continue
+		}
+		if len(e.polled) == 0 && !slices.Contains(out, "") {
+			out = append(out, "")
 		}
 		for q := range e.polled {
 			if !slices.Contains(out, q) {

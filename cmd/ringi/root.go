@@ -10,6 +10,7 @@ import (
 	"github.com/ringiflow/ringi/cmd/ringi/prove"
 	"github.com/ringiflow/ringi/cmd/ringi/server"
 	"github.com/ringiflow/ringi/cmd/ringi/trial"
+	"github.com/ringiflow/ringi/cmd/ringi/work"
 )
 
 // rootCommand is the tree of all commands.
@@ -23,6 +24,7 @@ func rootCommand(p *cli.Program) *cobra.Command {
   ringi demo     100 orders through a server that is killed again and again`,
 	}
 	group(root, "Servers", []*cobra.Command{server.Serve(p), delivery.Relay(p)}, trial.Commands(p))
+	group(root, "Workers", work.Commands(p))
 	group(root, "Definitions", author.Commands(p))
 	group(root, "Runs", client.RunCommands(p))
 	group(root, "People", client.PeopleCommands(p))

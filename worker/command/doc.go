@@ -28,9 +28,9 @@
 //
 //	::ringi {"code":"card_declined","message":"the bank said no","retryable":false,"applied":"no"}
 //
-// A line on standard error is the rejected alternative's better: a further file
-// descriptor does not pass through docker run. All other lines go to the log, and
-// the last of them are the message of a failure that has none.
+// A file descriptor of its own for this is the rejected alternative: it does not
+// pass through docker run. All other lines go to the log, and the last of them are
+// the message of a failure that has none.
 //
 // # How it ends
 //
@@ -39,5 +39,6 @@
 // Config.Grace. What it left behind in its group is killed when it has ended by
 // itself, too. When the worker's own process dies, the kernel kills the program
 // (Linux only; what that started lives on, and should notice that its pipes are
-// closed). A program that answers more than worker.CodeTooLarge allows is killed.
+// closed). A program that writes more than MaxOutput is
+// killed at once.
 package command
