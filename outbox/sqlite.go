@@ -193,13 +193,19 @@ func (s *SQLite) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 func markDelivered(ctx context.Context, tx *sqliteTx, at time.Time, marks []Mark) (int64, error) {
 	list := []byte{'['}
 	for i := range marks {
-		if m := &marks[i]; m.Outcome == MarkDelivered && canonicalUUID(m.ID) { // no row has another
-			if len(list) > 1 {
-				list = append(list, ',')
-			}
-			list = append(append(append(list, `["`...), m.ID...), `",`...)
-			list = append(strconv.AppendInt(list, m.Epoch, 10), ']')
+		m := &marks[i]
+		if m.Outcome != MarkDelivered {
+			continue
 		}
+		id, err := json.Marshal(m.ID) // that of another writer's row may be any text
+		if err != nil {
+			return 0, err
+		}
+		if len(list) > 1 {
+			list = append(list, ',')
+		}
+		list = append(append(append(list, '['), id...), ',')
+		list = append(strconv.AppendInt(list, m.Epoch, 10), ']')
 	}
 	if len(list) == 1 {
 		return 0, nil

@@ -1,6 +1,8 @@
 package outbox_test
 
 import (
+	"bytes"
+	"database/sql"
 	"maps"
 	"path/filepath"
 	"testing"
@@ -51,8 +53,57 @@ func TestARowFromAnotherWriterIsDelivered(t *testing.T) { // O3
 			t.Errorf("%s: a row that no claim could read is accepted", name)
 		}
 	}
-	got := fixture{Source: outbox.NewSQLite(db)}.claim(t, begin, 10)
+	f := fixture{Source: outbox.NewSQLite(db)}
+	got := f.claim(t, begin, 10)
 	if len(got) != 1 || !got[0].Unordered || !maps.Equal(got[0].Headers, map[string]string{"a": "b", "n": "[1, 2]"}) {
-		t.Errorf("got %+v", got)
+		t.Fatalf("got %+v", got)
+	}
+	if !f.mark(t, begin, got[0], outbox.MarkDelivered, begin) {
+		t.Error("its delivery is not marked")
+	}
+}
+
+// No insert of this package takes five megabytes; another writer's may.
+func TestARowOfFiveMegabytesHarmsOnlyItself(t *testing.T) { // O-23
+	large := bytes.Repeat([]byte("0123456789abcdef"), 5<<20/16)
+	const row = `insert into outbox (id, tenant, aggregatetype, aggregateid, type, payload, next_at, created_at) values `
+	lite := openSQLite(t, filepath.Join(t.TempDir(), "outbox.db"))
+	pg := openPostgres(t, postgresURL(t))
+	for name, p := range map[string]struct {
+		fixture
+		write func() (sql.Result, error)
+	}{
+		"sqlite": {fixture{outbox.NewSQLite(lite), insertInto(lite)}, func() (sql.Result, error) {
+			return lite.Exec(row+`(?, 0, 'Order', 'large', 'order.placed', ?, 0, 0)`, id(9), large)
+		}},
+		"postgres": {fixture{outbox.NewPostgres(pg), insertPostgres(pg)}, func() (sql.Result, error) {
+			return pg.Exec(row+`($1, 0, 'Order', 'large', 'order.placed', $2, 'epoch', 'epoch')`, id(9), large)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := p.write(); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, p.fixture, func(c *outbox.RelayConfig) { c.Attempts = 3 })
+			w.answer = func(m outbox.Message) error {
+				if len(m.Payload) > 1<<20 {
+					return errBad
+				}
+				return nil
+			}
+			w.put(t, order(1, "a"), order(2, "b"), order(3, "large"))
+			w.pass(t, 2*time.Minute, time.Second)
+			if st := w.stats(t); len(w.got) != 3 || st.Dead != 1 || st.Pending != 0 {
+				t.Errorf("%d delivered, %+v", len(w.got), st)
+			}
+			w.answer = nil
+			if n, err := p.Source.(outbox.Desk).Retry(t.Context(), w.now, outbox.Filter{}); err != nil || n != 1 {
+				t.Fatal(n, err)
+			}
+			w.drain(t)
+			if last := w.got[len(w.got)-1]; last.ID != id(9) || !bytes.Equal(last.Payload, large) {
+				t.Errorf("%s came last, with %d bytes", last.ID, len(last.Payload))
+			}
+		})
 	}
 }
