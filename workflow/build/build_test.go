@@ -93,6 +93,7 @@ func TestADefinitionInGoHasTheDigestOfItsFile(t *testing.T) { // W3
 		"../../examples/hello/hello.yaml":            hello(),
 		"../../examples/order/order_fulfilment.yaml": order(),
 		"../graph/testdata/everything.yaml":          everything(),
+		"testdata/payment.yaml":                      payment(),
 	} {
 		src, err := os.ReadFile(file)
 		if err != nil {

@@ -27,6 +27,57 @@ func (v Activity) write(step object) {
 	step.text("accepted", v.Accepted)
 }
 
+// HTTP is a call over HTTP, which the server makes itself.
+type HTTP struct {
+	Request
+	Key      string   // idempotency key; "" is made of run and step
+	Contract Contract // nil is what the method says: GET and HEAD are pure, PUT and DELETE idempotent
+	Undo     Undoing  // with a nil Contract; else the contract has it
+	Output   Schema
+	Timeouts Timeouts
+	Retry    Retry
+	Accepted string // why a finding about the effect is meant
+}
+
+func (v HTTP) write(step object) {
+	step["http"] = v.Request.object()
+	step.text("key", v.Key)
+	if v.Contract != nil {
+		v.Contract.write(step)
+	} else {
+		undo(step, v.Undo)
+	}
+	step.schema("output", v.Output)
+	step.inner("timeouts", v.Timeouts.object())
+	step.inner("retry", v.Retry.object())
+	step.text("accepted", v.Accepted)
+}
+
+// A Request is what is sent over HTTP. Texts may hold expressions.
+type Request struct {
+	Method  string
+	URL     string
+	Headers map[string]string
+	Query   Fields
+	Body    any
+	Expect  []int // statuses that are no failure; nil is every 2xx
+}
+
+func (r Request) object() object {
+	o := object{"method": r.Method, "url": r.URL}
+	if len(r.Headers) > 0 {
+		o["headers"] = r.Headers
+	}
+	if len(r.Query) > 0 {
+		o["query"] = r.Query
+	}
+	o.value("body", r.Body)
+	if len(r.Expect) > 0 {
+		o["expect"] = r.Expect
+	}
+	return o
+}
+
 // A Contract says what a side effect can bear when an answer is lost: Pure,
 // Idempotent, Probeable or AtMostOnce.
 type Contract interface {
@@ -73,13 +124,17 @@ func (c AtMostOnce) write(step object) {
 	undo(step, c.Undo)
 }
 
-// A Call is a call to an activity beside that of a step.
+// A Call is the call of a probe or of an undo: to an activity, or over HTTP.
 type Call struct {
 	Activity string
-	With     any // Fields, or Expr of an object
+	With     any      // Fields, or Expr of an object
+	HTTP     *Request // in place of both
 }
 
 func (c Call) object() object {
+	if c.HTTP != nil {
+		return object{"http": c.HTTP.object()}
+	}
 	o := object{"activity": c.Activity}
 	o.value("with", c.With)
 	return o
@@ -98,7 +153,7 @@ func undo(step object, u Undoing) {
 	}
 }
 
-// Compensate undoes the step by an activity.
+// Compensate undoes the step by a call.
 type Compensate struct {
 	Call
 	Once  bool   // the undo is at_most_once; else it is idempotent

@@ -96,3 +96,28 @@ func settle() build.Step {
 		}}},
 	}
 }
+
+// payment is testdata/payment.yaml in Go: calls over HTTP.
+func payment() build.Definition {
+	const charges = "https://pay.example.com/charges"
+	return build.Definition{Name: "payment", Steps: []build.Step{
+		{ID: "order", Do: build.HTTP{
+			Request: build.Request{
+				Method: "GET", URL: "https://shop.example.com/orders/1", Headers: map[string]string{"Accept": "application/json"},
+				Query: build.Fields{"full": true}, Expect: []int{200},
+			},
+			Output: build.Object(build.Need("amount", build.Number())),
+		}},
+		{ID: "pay", Do: build.HTTP{
+			Request: build.Request{Method: "POST", URL: charges, Body: build.Fields{"amount": build.Expr("steps.order.output.amount")}},
+			Contract: build.Probeable{
+				Probe: build.Call{HTTP: &build.Request{Method: "GET", URL: charges, Query: build.Fields{"key": build.Expr("step.key")}}},
+				Undo:  build.Compensate{Call: build.Call{HTTP: &build.Request{Method: "DELETE", URL: charges + "/${ url_escape(step.key) }"}}},
+			},
+		}},
+		{ID: "book", Do: build.HTTP{
+			Request: build.Request{Method: "PUT", URL: "https://books.example.com/1", Body: "paid"},
+			Undo:    build.Compensate{Call: withKey("books.remove")},
+		}},
+	}}
+}

@@ -9,7 +9,7 @@ type Step struct {
 	Catch []Catch
 }
 
-// A Verb is what a step does: Activity, Approval, Sleep, Until, Event, Choose,
+// A Verb is what a step does: Activity, HTTP, Approval, Sleep, Until, Event, Choose,
 // Parallel, Emit, Set, Group, Fail or Finish of this package.
 type Verb interface {
 	// write adds the verb, and the keys beside it, to the step's mapping.

@@ -18,7 +18,7 @@ import (
 func files(t *testing.T) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
-	for _, pattern := range []string{"../rules/*/*.yaml", "../testdata/*.yaml", "../graph/testdata/*.yaml", "../../examples/*/*.yaml"} {
+	for _, pattern := range []string{"../rules/*/*.yaml", "../testdata/*.yaml", "../graph/testdata/*.yaml", "../build/testdata/*.yaml", "../../examples/*/*.yaml"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(names), err)

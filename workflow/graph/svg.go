@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"strings"
+	"unicode/utf8"
 )
 
 // Colours of a kind of step: its frame and its ground.
@@ -135,7 +136,7 @@ func lineColumns(class string, pixels int) int {
 	perHundred := 660 // average width of a character of 12 pixels, in hundredths
 	switch class {
 	case "head", "id":
-		perHundred = 760
+		perHundred = 880
 	case "title":
 		perHundred = 710
 	case "name":
@@ -153,7 +154,7 @@ func wrap(text string, columns, most int) []string {
 		if len(out) == most-1 || width(rest) <= columns {
 			return append(out, cut(rest, columns))
 		}
-		n, blank, at := 0, -1, 0
+		n, blank, soft, at := 0, -1, -1, 0
 		for i, r := range rest {
 			if n += 1; wide(r) {
 				n++
@@ -161,12 +162,18 @@ func wrap(text string, columns, most int) []string {
 			if n > columns {
 				break
 			}
-			if at = i + len(string(r)); r == ' ' {
+			switch at = i + utf8.RuneLen(r); r {
+			case ' ':
 				blank = i
+			case '/', '.', '?', '&', '_':
+				soft = at
 			}
 		}
-		if blank > at/2 {
+		switch { // at a blank if one is near, else inside an address or a name
+		case blank > at/2:
 			at = blank
+		case soft > at/2:
+			at = soft
 		}
 		out = append(out, strings.TrimSpace(rest[:at]))
 		rest = strings.TrimSpace(rest[at:])

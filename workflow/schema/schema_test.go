@@ -102,7 +102,7 @@ func partOf(p workflow.Problem) string {
 func definitions(t *testing.T) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
-	for _, pattern := range []string{"../rules/*/*.yaml", "../testdata/*.yaml", "../graph/testdata/*.yaml", "../../examples/*/*.yaml"} {
+	for _, pattern := range []string{"../rules/*/*.yaml", "../testdata/*.yaml", "../graph/testdata/*.yaml", "../build/testdata/*.yaml", "../../examples/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
