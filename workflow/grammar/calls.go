@@ -52,12 +52,12 @@ func (g *Grammar) calls() {
 
 // request is a call over HTTP with one of these methods.
 func request(methods ...string) *Mapping {
-	return &Mapping{What: "http", Doc: "A call over HTTP, which the engine's own workers make. They send the header Idempotency-Key by themselves.", Keys: []Key{
+	return &Mapping{What: "http", Doc: "A call over HTTP, which the engine's own workers make. Every request but GET and HEAD carries the header Idempotency-Key.", Keys: []Key{
 		{Name: "method", Needed: true, Example: "method: GET", Value: words(methods...), Doc: "The method. GET and HEAD are pure, PUT and DELETE idempotent unless effect says otherwise."},
-		{Name: "url", Needed: true, Example: `url: "https://api.example.com/orders/${ input.order_id }"`, Value: of(Address), Doc: "The address. It must hold no secret."},
-		{Name: "headers", Value: Value{Kind: Named, Names: Header, Item: ptr(of(Text)), Most: MaxHeaders}, Doc: "Further headers by their names."},
-		{Name: "query", Value: Value{Kind: Named, Names: Name, Item: ptr(of(Any)), Most: MaxQuery}, Doc: "What stands behind ? in the address, by names."},
-		{Name: "body", Value: of(Any), Doc: "The body: a text is sent as it is, everything else as JSON."},
+		{Name: "url", Needed: true, Example: `url: "https://api.example.com/orders/${ input.order_id }"`, Value: of(Address), Doc: "The address: https:// or http://. Put what comes from an input through url_escape. It must hold no secret."},
+		{Name: "headers", Value: Value{Kind: Named, Names: Header, Item: ptr(of(Text)), Most: MaxHeaders}, Doc: "Further headers by their names. They are in the log of the run: put no secrets here."},
+		{Name: "query", Value: Value{Kind: Named, Names: Name, Item: ptr(of(Any)), Most: MaxQuery}, Doc: "What stands behind ? in the address, by names; null leaves one out."},
+		{Name: "body", Value: of(Any), Doc: "What is sent, as JSON. With another Content-Type among the headers a text is sent as it is, and with application/x-www-form-urlencoded an object as a form."},
 		{Name: "expect", Value: Value{Kind: List, Item: ptr(count(200, 599)), Most: MaxExpected}, Doc: "The statuses that are no failure; every 2xx without it."},
 	}, Rules: []Rule{{
 		If: is("method", "GET", "HEAD"), Never: "body", Why: "servers do not look at the body of such a request", Instead: "use query, or another method",
