@@ -1,5 +1,5 @@
 // Package conformance holds the scenarios that every way of writing a worker has
-// to pass: the Go package worker, sdk/python and sdk/typescript. They show that a
+// to pass: the Go package worker, sdk/python, sdk/typescript, and worker/command. They show that a
 // worker in any language keeps the promises of docs/worker-protocol.md, and keep
 // the libraries alike.
 //

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,11 +20,16 @@ import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/worker"
+	"github.com/ringiflow/ringi/worker/command"
 )
 
-// goWorker is the row of package worker: the test binary as a process of its own.
-// It returns the exit code.
-func goWorker() int {
+// goWorker is the row of package worker, and of worker/command: the test binary as
+// a process of its own. It returns the exit code.
+func goWorker(activities []worker.Activity, err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	key, err := os.ReadFile(os.Getenv("RINGI_KEY_FILE"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,7 +43,7 @@ func goWorker() int {
 	slots, _ := strconv.Atoi(os.Getenv("CONCURRENCY")) // absent: 0, the default
 	w, err := worker.New(worker.Config{
 		Service: client,
-		Queues:  []worker.Queue{{Name: os.Getenv("RINGI_QUEUE"), Slots: slots, Activities: goActivities()}},
+		Queues:  []worker.Queue{{Name: os.Getenv("RINGI_QUEUE"), Slots: slots, Activities: activities}},
 		Trouble: func(err error) { fmt.Fprintln(os.Stderr, err) },
 	})
 	if err != nil {
@@ -61,7 +67,20 @@ type failInput struct {
 	Until         int
 }
 
-func goActivities() []worker.Activity {
+// commandActivities are those of workers/task.py, a process per task.
+func commandActivities() ([]worker.Activity, error) {
+	r, err := command.New(command.Config{
+		Program:    []string{"python3", "workers/task.py"},
+		Activities: []string{"echo", "fail", "crash", "grow", "hold", "find"},
+		Log:        slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.Queue().Activities, nil
+}
+
+func goActivities() ([]worker.Activity, error) {
 	return []worker.Activity{
 		worker.Func("echo", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }),
 		worker.Func("fail", func(ctx context.Context, in failInput) (map[string]int, error) {
@@ -87,7 +106,7 @@ func goActivities() []worker.Activity {
 			}
 			return map[string]any{"applied": "yes", "output": map[string]string{"key": in.Key}}, err
 		}),
-	}
+	}, nil
 }
 
 func goHold(ctx context.Context, in struct{ Gate string }) (map[string]string, error) {

@@ -21,6 +21,7 @@ type language struct {
 	worker []string // the command of its worker; see doc.go
 	client []string // the command of its client, where it has one of its own
 	env    []string // besides what doc.go names
+	told   string   // what its functions learn when they are told to end; "" is the reason
 }
 
 // languages are all rows. tools/need-sdk.sh installs what they need.
@@ -39,12 +40,13 @@ func languages(t *testing.T) []language {
 		t.Fatal(err)
 	}
 	return []language{
-		{name: "go", worker: []string{self}, env: []string{asGoWorker + "=1"}},
+		{name: "go", worker: []string{self}, env: []string{asWorker + "=go"}},
 		{
 			name: "python", worker: python, client: append(python, "client"),
 			env: []string{"PYTHONPATH=" + source, "PYTHONDONTWRITEBYTECODE=1"},
 		},
 		{name: "typescript", worker: typescript, client: append(typescript, "client")},
+		{name: "command", worker: []string{self}, told: "SIGTERM", env: []string{asWorker + "=command"}},
 	}
 }
 

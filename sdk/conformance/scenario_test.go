@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -176,7 +177,7 @@ func big200(w *world) {
 
 func tooLarge(w *world) {
 	w.worker()
-	w.becomes(w.starts(fmt.Sprintf("  - { id: a, activity: grow, with: { bytes: %d }, effect: pure }", 300<<10), "null"), ringi.InIncident)
+	w.becomes(w.starts(fmt.Sprintf("  - { id: a, activity: grow, with: { bytes: %d }, effect: at_most_once, irreversible: true }", 300<<10), "null"), ringi.InIncident)
 }
 
 func huge(w *world) {
@@ -216,7 +217,7 @@ func cancel(w *world) {
 
 func timeout(w *world) {
 	w.worker()
-	run := w.starts("  - { id: a, activity: hold, with: { gate: g }, effect: idempotent, timeouts: { attempt: 1s }, retry: { attempts: 1 } }", "null")
+	run := w.starts("  - { id: a, activity: hold, with: { gate: g }, effect: idempotent, timeouts: { attempt: 5s }, retry: { attempts: 1 } }", "null")
 	view := w.becomes(run, ringi.Failed)
 	w.endsWith("g", "timed_out")
 	if a := w.step(view, "a"); a.Error == nil || a.Error.Code != "timed_out" {
@@ -227,6 +228,7 @@ func timeout(w *world) {
 // endsWith waits until the function at a gate was told to end, for a reason.
 func (w *world) endsWith(gate, reason string) {
 	w.Helper()
+	reason = cmp.Or(w.language.told, reason)
 	w.until(func() string {
 		if got := w.ledger.endings(gate); len(got) != 1 || got[0].Reason != reason {
 			return fmt.Sprintf("told to end: %+v, want once, for %s", got, reason)

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// asGoWorker makes the test binary be the worker in Go.
-	asGoWorker = "RINGI_CONFORMANCE_GO_WORKER"
+	// asWorker makes the test binary be a worker: in Go, or of a command.
+	asWorker = "RINGI_CONFORMANCE_WORKER"
 	// theKey is the one that the server knows.
 	theKey = "conformance"
 	// patience is how long something may take that must come true. It is never
@@ -32,8 +32,11 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asGoWorker) != "" {
-		os.Exit(goWorker())
+	switch os.Getenv(asWorker) {
+	case "go":
+		os.Exit(goWorker(goActivities()))
+	case "command":
+		os.Exit(goWorker(commandActivities()))
 	}
 	flag.Parse()
 	// Scenarios wait more than they compute.
