@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/store"
 )
 
 // Metrics are the numbers of one server. Safe for concurrent use.
@@ -24,7 +25,7 @@ type Metrics struct {
 	ended       *prometheus.CounterVec
 	commits     prometheus.Counter
 	failed      prometheus.Counter
-	lostWrites  prometheus.Counter
+	lostWrites  *prometheus.CounterVec
 	batch       prometheus.Histogram
 	expired     *prometheus.CounterVec
 	lapsed      prometheus.Counter
@@ -46,7 +47,7 @@ func New() *Metrics {
 		ended:      by("runs_ended_total", "Runs that this node saw end, by their final status.", "status"),
 		commits:    counter("commits_total", "Batches that reached the database."),
 		failed:     counter("commits_failed_total", "Batches that did not, or of which nobody knew."),
-		lostWrites: counter("writes_lost_total", "Writes that lost their race and were decided again."),
+		lostWrites: by("writes_lost_total", "Writes that lost their race and were decided again, by what was lost: the run's sequence to another server, a start_key, or a task to another lease.", "condition"),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "ringi_commit_writes", Help: "Writes of different runs in one batch.", Buckets: prometheus.ExponentialBuckets(1, 2, 9),
 		}),
@@ -63,6 +64,9 @@ func New() *Metrics {
 		if s.Final() {
 			m.ended.WithLabelValues(string(s))
 		}
+	}
+	for _, what := range []store.Condition{store.CondSequence, store.CondStartKey, store.CondTask} {
+		m.lostWrites.WithLabelValues(string(what))
 	}
 	for _, why := range []ringi.Expiry{ringi.ExpiryLease, ringi.ExpiryAttempt, ringi.ExpiryQueue, ringi.ExpiryTotal} {
 		m.expired.WithLabelValues(string(why))

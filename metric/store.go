@@ -41,10 +41,10 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) (store.Commit
 	}
 	s.Metrics.commits.Inc()
 	s.Metrics.batch.Observe(float64(len(writes)))
-	s.Metrics.lostWrites.Add(float64(len(done.Lost)))
 	lost := map[int]bool{}
 	for _, l := range done.Lost {
 		lost[l.Index] = true
+		s.Metrics.lostWrites.WithLabelValues(string(l.What)).Inc()
 	}
 	for i := range writes {
 		if lost[i] {
