@@ -89,10 +89,13 @@ func (l *line) made(t readyTask) {
 // every task is claimed, which costs a commit, and none is born leased.
 func (l *line) claimed(list []store.Claimed, gen uint64, all bool) {
 	for _, c := range list {
-		delete(l.fresh, readyTask{c.Key, c.Row.Lane, c.Row.Seq})
+		t := readyTask{c.Key, c.Row.Lane, c.Row.Seq}
+		if _, ok := l.fresh[t]; !ok && !all {
+			l.sure = false // another node made it ready, or an earlier process, and perhaps more
+		}
+		delete(l.fresh, t)
 	}
 	if !all {
-		l.sure = false
 		return
 	}
 	maps.DeleteFunc(l.fresh, func(_ readyTask, at uint64) bool { return at <= gen })
