@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strconv"
 	"time"
 )
 
@@ -33,24 +35,43 @@ func EncodeEventsIn(format int, events []Event) ([]byte, error) {
 	if format < FirstFormat || format > Format {
 		return nil, fmt.Errorf("ringi: events cannot be written in format %d; this program writes %d to %d", format, FirstFormat, Format)
 	}
-	b := body{Format: format, Events: make([]bodyEvent, len(events))}
+	var b bytes.Buffer
+	b.Grow(encodedBytes * len(events))
+	enc := plainEncoder(&b)
+	b.WriteString(`{"format":`)
+	b.Write(strconv.AppendInt(b.AvailableBuffer(), int64(format), 10))
+	b.WriteString(`,"events":[`)
 	for i, e := range events {
-		data, err := plain(e.Fact)
-		if err != nil {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`{"at":`)
+		b.Write(strconv.AppendInt(b.AvailableBuffer(), e.At.UnixMicro(), 10))
+		b.WriteString(`,"kind":"` + KindOf(e.Fact) + `","data":`)
+		if err := enc.Encode(e.Fact); err != nil {
 			return nil, fmt.Errorf("ringi: encode event %d (%s): %w", e.Seq, KindOf(e.Fact), err)
 		}
-		b.Events[i] = bodyEvent{At: e.At.UnixMicro(), Kind: KindOf(e.Fact), Data: data}
+		b.Truncate(b.Len() - 1) // the line break that the encoder ends with
+		b.WriteByte('}')
 	}
-	return plain(b)
+	b.WriteString(`]}`)
+	return b.Bytes(), nil
 }
 
-// plain writes JSON as it is meant: without the escapes that HTML would want,
-// so that a payload that was compact stays the same, byte for byte.
+// encodedBytes is what most events take at most.
+const encodedBytes = 512
+
+// plainEncoder writes JSON as it is meant: without the escapes that HTML would
+// want, so that a payload that was compact stays the same, byte for byte.
+func plainEncoder(to io.Writer) *json.Encoder {
+	enc := json.NewEncoder(to)
+	enc.SetEscapeHTML(false)
+	return enc
+}
+
 func plain(v any) ([]byte, error) {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if err := plainEncoder(&b).Encode(v); err != nil {
 		return nil, err
 	}
 	return bytes.TrimRight(b.Bytes(), "\n"), nil

@@ -30,7 +30,7 @@ func Decide(def *workflow.Definition, s *State, cmd Command, ev Evaluator) (Deci
 	if err != nil {
 		return Decision{}, err
 	}
-	return Decision{Events: t.out, Needs: t.needs, Answer: answer, Repair: t.repair}, nil
+	return Decision{Events: t.out, After: t.s, Needs: t.needs, Answer: answer, Repair: t.repair}, nil
 }
 
 // A turn is one decision being made: the state as it will be once the events

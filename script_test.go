@@ -109,6 +109,9 @@ func (s *script) decide(cmd ringi.Command) (ringi.Decision, error) {
 	if mustJSON(s.state) != before {
 		s.t.Error("Decide changed the state that it was given")
 	}
+	if folded := ringi.Fold(s.state, first.Events...); err == nil && mustJSON(first.After) != mustJSON(folded) {
+		s.t.Errorf("the state after a decision is\n%s\nand its events fold to\n%s", mustJSON(first.After), mustJSON(folded))
+	}
 	return first, err
 }
 

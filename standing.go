@@ -97,6 +97,7 @@ const (
 // A Decision is what the rules made of a command.
 type Decision struct {
 	Events []Event
+	After  *State // what Fold makes of the state and Events, so that nobody has to fold them again; the state as it was when there are none
 	Needs  []Need
 	Answer Answer
 	Repair *Start // a run to start because an effect was found after this one had ended

@@ -8,7 +8,9 @@ import (
 )
 
 // W3Definition is the definition of the measure.
-func W3Definition() (*workflow.Definition, []workflow.Problem) { return workflow.Parse("w3", []byte(w3)) }
+func W3Definition() (*workflow.Definition, []workflow.Problem) {
+	return workflow.Parse("w3", []byte(w3))
+}
 
 // PublishW3 publishes it.
 func PublishW3(ctx context.Context, service ringi.Service) error {

@@ -50,7 +50,7 @@ func benchmarkRules(b *testing.B) {
 				b.Fatal(err)
 			}
 			w := store.Write{First: s.Seq + 1}
-			s = after(s, d)
+			s = d.After
 			if w.Body, err = ringi.EncodeEvents(d.Events); err != nil {
 				b.Fatal(err)
 			}
@@ -67,8 +67,6 @@ func benchmarkRules(b *testing.B) {
 		}
 	}
 }
-
-func after(s *ringi.State, d ringi.Decision) *ringi.State { return ringi.Fold(s, d.Events...) }
 
 func benchmarkEngine(b *testing.B) {
 	const inFlight = 64

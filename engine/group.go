@@ -54,7 +54,7 @@ func (g *group) take(r *request, by *parts) {
 		err = storeFault(err)
 	}
 	if err == nil && len(d.Events) > 0 {
-		g.after = ringi.Fold(g.after, d.Events...)
+		g.after = d.After
 		g.events = append(g.events, d.Events...)
 	}
 	if err == nil {
@@ -86,7 +86,7 @@ func (g *group) decide(cmd ringi.Command, by *parts) (d ringi.Decision, outside 
 		var inside map[int]ringi.Seen
 		outside, inside = g.judge(d.Needs)
 		if len(inside) == 0 {
-			return d, outside, g.contiguous(d.Events)
+			return d, outside, g.contiguous(d)
 		}
 		cmd.Lost = withSeen(cmd.Lost, &ringi.Lost{Tasks: inside})
 	}
@@ -135,12 +135,18 @@ func (g *group) begunMeanwhile(lane int) bool {
 }
 
 // contiguous guards the log against a fault of the rules: events that do not
-// follow the state would be stored for ever.
-func (g *group) contiguous(events []ringi.Event) error {
-	for i, e := range events {
-		if want := g.after.Seq + 1 + int64(i); e.Seq != want {
-			return &brokenRun{fmt.Errorf("the rules made event %d where %d was due", e.Seq, want)}
+// follow the state, or do not lead to the one after them, would be stored for
+// ever.
+func (g *group) contiguous(d ringi.Decision) error {
+	next := g.after.Seq + 1
+	for _, e := range d.Events {
+		if e.Seq != next {
+			return &brokenRun{fmt.Errorf("the rules made event %d where %d was due", e.Seq, next)}
 		}
+		next++
+	}
+	if len(d.Events) > 0 && (d.After == nil || d.After.Seq != next-1) {
+		return &brokenRun{fmt.Errorf("the rules made events up to %d and a state that is not the one after it", next-1)}
 	}
 	return nil
 }

@@ -150,7 +150,8 @@ func found(t *testing.T, c sim.Config, what ...string) {
 }
 
 // A result that counts whatever the token stands for. A failure that does so
-// hides the effect of the attempt after it.
+// hides the effect of the attempt after it, and a begin that does so waits for an
+// end that nobody can tell.
 func TestRulesThatForgetTheFencingTokenAreFound(t *testing.T) { // W31
 	found(t, sim.Config{Rules: func(def *workflow.Definition, s *ringi.State, cmd ringi.Command, ev ringi.Evaluator) (ringi.Decision, error) {
 		d, err := ringi.Decide(def, s, cmd, ev)
@@ -159,7 +160,7 @@ func TestRulesThatForgetTheFencingTokenAreFound(t *testing.T) { // W31
 			d.Needs = nil
 		}
 		return d, err
-	}}, "token", "attempt", "begin", "double_effect", "effect_forgotten")
+	}}, "token", "attempt", "begin", "double_effect", "effect_forgotten", "liveness")
 }
 
 // Rules that read a clock of their own decide differently each time.

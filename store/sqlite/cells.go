@@ -139,12 +139,11 @@ func readTask(c cells) store.DueTask {
 }
 
 // taskArgs are the arguments of the row's own columns, from step to held.
-func taskArgs(r *ringi.TaskRow) []any {
-	return []any{
+func taskArgs(args []any, r *ringi.TaskRow) []any {
+	return append(args,
 		r.Step, string(r.Direction), int64(r.Attempt), r.Seq, r.InputSeq, r.Activity, r.Queue,
 		micro(r.ReadyAt), micro(r.GiveUpAt), micro(r.TotalAt), int64(r.Timeout), int64(r.Heartbeat),
-		flag(r.Begin), r.Begun, heldCode(r),
-	}
+		flag(r.Begin), r.Begun, heldCode(r))
 }
 
 // What the column held says. An awaited row is held too; the index of ready
@@ -166,6 +165,6 @@ func heldCode(r *ringi.TaskRow) int64 {
 }
 
 // leaseArgs are the arguments of the columns from state to lapsed.
-func leaseArgs(l store.TaskLease) []any {
-	return []any{flag(l.Leased), l.Token, flag(l.Confirmed), l.Worker, micro(l.LeaseEnd), micro(l.AttemptEnd), int64(l.Lapsed)}
+func leaseArgs(args []any, l store.TaskLease) []any {
+	return append(args, flag(l.Leased), l.Token, flag(l.Confirmed), l.Worker, micro(l.LeaseEnd), micro(l.AttemptEnd), int64(l.Lapsed))
 }

@@ -188,7 +188,7 @@ func (c *conn) beat(b *store.Beat, answer *store.Beaten) error {
 		return err
 	}
 	lease := task.Extend(task.Row, b.Now)
-	args := leaseArgs(lease)
+	args := leaseArgs(nil, lease)
 	s := stmtTaskExtend
 	if look := checkAt(store.FirstCheck(task.Row, lease)); look < check {
 		s, args = stmtTaskExtendCheck, append(args, look)

@@ -115,6 +115,7 @@ type conn struct {
 	raw   driver.Conn
 	stmts [statements]driver.Stmt
 	args  []driver.NamedValue // reused
+	row   []any               // likewise, by those who put arguments together
 }
 
 // prepared returns a kept statement.

@@ -94,11 +94,11 @@ func (c *conn) changeTask(w *store.Write, ch store.TaskChange, need any) error {
 		return c.freshTask(w, ch, need, where)
 	case !ch.Begun.IsZero():
 		end := micro(ch.Begun)
-		args := append(append(taskArgs(ch.Row), end, end), where...)
+		args := append(append(taskArgs(c.row[:0], ch.Row), end, end), where...)
 		return c.keptTask(stmtTaskBegun, w, ch, need, args)
 	}
 	look := micro(store.FirstCheck(*ch.Row, store.TaskLease{}))
-	args := append(append(taskArgs(ch.Row), look, look), where...)
+	args := append(append(taskArgs(c.row[:0], ch.Row), look, look), where...)
 	return c.keptTask(stmtTaskKeep, w, ch, need, args)
 }
 
@@ -122,20 +122,22 @@ func (c *conn) freshTask(w *store.Write, ch store.TaskChange, need any, where []
 	}
 	lease := firstLease(ch)
 	check := checkAt(store.FirstCheck(*ch.Row, lease))
-	row := append(taskArgs(ch.Row), leaseArgs(lease)...)
-	n, err := c.exec(stmtTaskNext, append(append(row[:len(row):len(row)], where...), check)...)
+	c.row = leaseArgs(taskArgs(c.row[:0], ch.Row), lease)
+	row := len(c.row)
+	c.row = append(append(c.row, where...), check)
+	n, err := c.exec(stmtTaskNext, c.row...)
 	if err != nil || n > 0 {
 		return err
 	}
-	return changed(c.exec(stmtTaskNextCheck, append(append(row[:len(row):len(row)], check), where...)...))
+	return changed(c.exec(stmtTaskNextCheck, append(append(c.row[:row], check), where...)...))
 }
 
 // putTask inserts a row, or begins the lane's row anew.
 func (c *conn) putTask(w *store.Write, ch store.TaskChange) error {
 	lease := firstLease(ch)
-	args := append([]any{int64(w.Tenant), runBlob(w.Key.Run), int64(ch.Lane)}, taskArgs(ch.Row)...)
-	args = append(append(args, leaseArgs(lease)...), checkAt(store.FirstCheck(*ch.Row, lease)))
-	_, err := c.exec(stmtTaskPut, args...)
+	args := taskArgs(append(c.row[:0], int64(w.Tenant), runBlob(w.Key.Run), int64(ch.Lane)), ch.Row)
+	c.row = append(leaseArgs(args, lease), checkAt(store.FirstCheck(*ch.Row, lease)))
+	_, err := c.exec(stmtTaskPut, c.row...)
 	return err
 }
 
