@@ -11,21 +11,39 @@ import (
 	"github.com/ringiflow/ringi/store"
 )
 
+// A Driver is a store with all its parts, as every driver has them.
+type Driver interface {
+	store.Store
+	store.Records
+	store.Catalog
+	store.Events
+	store.Inspector
+	Outbox() outbox.Source
+}
+
 // A database is the store of the world behind all that breaks on the way to
 // it. Everything that really happens to a row passes here, and is checked here.
 type database struct {
-	*store.Memory // replaced by a restore
-	w             *world
-	clock         *skewed
-	restores      int
-	jumped        time.Time // when its clock was set last
-	backup        *store.Memory
-	timers        map[store.DueTimer]int // how often each was handed out
+	Driver   // replaced by a restore
+	w        *world
+	clock    *skewed
+	restores int
+	jumped   time.Time // when its clock was set last
+	backup   *store.Memory
+	timers   map[store.DueTimer]int // how often each was handed out
 }
 
 func newDatabase(w *world) *database {
 	db := &database{w: w, clock: newSkewed(w, 0), timers: map[store.DueTimer]int{}}
-	db.Memory = store.NewMemory(store.MemoryConfig{Now: db.clock.now, Incarnation: "0"})
+	db.Driver = store.NewMemory(store.MemoryConfig{Now: db.clock.now, Incarnation: "0"})
+	if w.options.Open != nil {
+		driver, err := w.options.Open(db.clock.now)
+		if err != nil {
+			w.fail("store", "it cannot be opened: %v", err)
+			return db
+		}
+		db.Driver = driver
+	}
 	return db
 }
 
@@ -35,9 +53,9 @@ func (db *database) Commit(ctx context.Context, writes ...store.Write) (store.Co
 	var done store.Committed
 	var err error
 	if db.w.options.Store != nil {
-		done, err = db.w.options.Store(db.Memory).Commit(ctx, writes...)
+		done, err = db.w.options.Store(db.Driver).Commit(ctx, writes...)
 	} else {
-		done, err = db.Memory.Commit(ctx, writes...)
+		done, err = db.Driver.Commit(ctx, writes...)
 	}
 	if err != nil {
 		db.w.fail("bad_write", "the store refused a batch: %v", err)
@@ -64,7 +82,7 @@ func (db *database) Commit(ctx context.Context, writes ...store.Write) (store.Co
 
 // Claim hands tasks out and checks that they may be.
 func (db *database) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error) {
-	claimed, err := db.Memory.Claim(ctx, c)
+	claimed, err := db.Driver.Claim(ctx, c)
 	for _, t := range claimed {
 		db.w.watch.handedOut(t.Key, t.Row, t.Token, c.Worker, c.Now)
 	}
@@ -73,7 +91,7 @@ func (db *database) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, 
 
 // Beat extends leases and notes when.
 func (db *database) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beaten, error) {
-	answers, err := db.Memory.Beat(ctx, beats...)
+	answers, err := db.Driver.Beat(ctx, beats...)
 	for i, a := range answers {
 		if a.OK {
 			db.w.watch.extend(beats[i].Key, beats[i].Token, beats[i].Now)
@@ -84,7 +102,7 @@ func (db *database) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beat
 
 // Send notes when an event was stored.
 func (db *database) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent, keep time.Time) (bool, error) {
-	created, err := db.Memory.Send(ctx, tenant, e, keep)
+	created, err := db.Driver.Send(ctx, tenant, e, keep)
 	if created {
 		db.w.stored[e.ID] = db.w.steps
 	}
@@ -93,7 +111,7 @@ func (db *database) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentE
 
 // DueTimers counts the timers that are handed out more than once.
 func (db *database) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
-	due, err := db.Memory.DueTimers(ctx, now, until, limit)
+	due, err := db.Driver.DueTimers(ctx, now, until, limit)
 	for _, t := range due {
 		if db.timers[t]++; db.timers[t] == 2 {
 			db.w.struck(TimerRepeated, "%s of run %s", t.ID, short(t.Key.Run))
@@ -107,7 +125,7 @@ func (db *database) Settle(ctx context.Context, s store.Settlement) error {
 	for _, l := range s.Lapses {
 		db.w.struck(HandOverLapsed, "lane %d of run %s", l.Lane, short(l.Key.Run))
 	}
-	return db.Memory.Settle(ctx, s)
+	return db.Driver.Settle(ctx, s)
 }
 
 // far is later than everything in a world.
@@ -115,7 +133,7 @@ const far = 100 * 365 * 24 * time.Hour
 
 // leases reads all task rows that a sweep will ever look at.
 func (db *database) leases() []store.DueTask {
-	due, err := db.Memory.DueTasks(context.Background(), epoch.Add(far), 1<<20)
+	due, err := db.Driver.DueTasks(context.Background(), epoch.Add(far), 1<<20)
 	if err != nil {
 		db.w.fail("store", "leases cannot be read: %v", err)
 	}
@@ -182,7 +200,7 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 // nextCheck is when a sweep has to look at a task next, at latest at a time.
 func (db *database) nextCheck(latest time.Time, shift time.Duration) time.Time {
 	due := func(at time.Time) bool {
-		rows, err := db.Memory.DueTasks(context.Background(), at.Add(shift), 1)
+		rows, err := db.Driver.DueTasks(context.Background(), at.Add(shift), 1)
 		return err != nil || len(rows) > 0
 	}
 	if !due(latest) {
@@ -213,7 +231,7 @@ func (db *database) restore() {
 		return
 	}
 	db.restores++
-	db.Memory = db.backup.Copy(fmt.Sprint(db.restores))
+	db.Driver = db.backup.Copy(fmt.Sprint(db.restores))
 	db.w.struck(StoreRestored, "%d runs lost events", gone)
 	db.w.watch.restored()
 	db.w.broker.restored()

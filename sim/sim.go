@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ringiflow/ringi/store"
 )
@@ -47,6 +48,11 @@ type Config struct {
 	// may be called from several goroutines.
 	Rules rules
 	Store func(store.Store) store.Store
+
+	// Open makes the store of each world, whose clock is now; nil is the one in
+	// memory. A world closes what it opened. Only the one in memory can be
+	// restored to an earlier state.
+	Open func(now func() time.Time) (Driver, error)
 }
 
 // A Report is what a simulation came to.

@@ -138,10 +138,11 @@ func (w *world) jump() {
 
 // restore takes a backup, or comes back to the one that was taken.
 func (w *world) restore() {
+	memory, ok := w.db.Driver.(*store.Memory)
 	switch {
-	case w.strength[StoreRestored] == 0:
+	case w.strength[StoreRestored] == 0 || !ok:
 	case w.db.backup == nil || w.faults.hit(0.5):
-		w.db.backup = w.db.Copy("backup")
+		w.db.backup = memory.Copy("backup")
 	case w.depth == 0 && w.strikes(StoreRestored, 0.5):
 		w.db.restore()
 	}

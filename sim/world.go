@@ -126,10 +126,19 @@ func (w *world) play() {
 			w.fail("panic", "%v\n%s", p, debug.Stack())
 		}
 	}()
+	if w.options.Open != nil {
+		defer func() { w.closed(w.db.Close()) }()
+	}
 	w.settle()
 	w.storm()
 	if !w.done() {
 		w.afterwards()
+	}
+}
+
+func (w *world) closed(err error) {
+	if err != nil {
+		w.fail("store", "it cannot be closed: %v", err)
 	}
 }
 
