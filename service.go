@@ -154,7 +154,7 @@ type DefinitionQuery struct {
 	Limit  int
 }
 
-// WorkerQuery lists queues with their depth and the workers seen lately.
+// WorkerQuery lists queues with their depth and the workers seen lately, all at once.
 type WorkerQuery struct {
 	Tenant Tenant
 	After  string
@@ -254,15 +254,14 @@ type DefinitionView struct {
 }
 
 // A QueueView is a queue of tasks and who serves it. The one without a name holds
-// the workers that send heartbeats and have polled no queue: what they hold was
-// handed out before this node began.
+// the workers that send heartbeats and have polled no queue lately.
 type QueueView struct {
 	Queue    string       `json:"queue"`
 	Ready    int          `json:"ready"`
 	Leased   int          `json:"leased"`
 	OldestMS int64        `json:"oldestMs"`          // age of the oldest ready task
 	Lapsed   int          `json:"lapsed"`            // tasks whose hand-over lapsed five times in a row
-	Workers  []WorkerView `json:"workers,omitempty"` // seen on this node in the last minute
+	Workers  []WorkerView `json:"workers,omitempty"` // seen in the last minute, by any node
 }
 
 // A WorkerView is a worker that polls a queue. One that heartbeats but has not

@@ -40,6 +40,7 @@ type dispatcher struct {
 	back     []store.Lapse // hand-outs whose caller went away
 	draining bool
 	seen     roster
+	told     time.Time // what the other nodes know of it; for the rounds of tell only
 }
 
 // A line is the polls that wait for the same kind of tasks.

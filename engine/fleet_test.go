@@ -76,3 +76,52 @@ func TestAFormatWaitsForTheOldestNode(t *testing.T) {
 		}
 	})
 }
+
+// A worker speaks to one node, and every node shows it: as capacity while it
+// polls, and not when it only sends heartbeats.
+func TestWorkersOfOtherNodesAreShown(t *testing.T) { // TC-19
+	bubble(t, func(t *testing.T, w *world) {
+		withFleet(w)
+		workers := func() map[string]ringi.WorkerView {
+			page, err := w.eng.List(t.Context(), ringi.WorkerQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := map[string]ringi.WorkerView{}
+			for _, q := range page.Queues {
+				for _, v := range q.Workers {
+					all[v.Worker+" of "+q.Queue] = v
+				}
+			}
+			return all
+		}
+		now := time.Now()
+		other := store.Sighting{Tenant: ringi.DefaultTenant, Worker: "far", Queue: "default", Polled: now, Seen: now}
+		if err := w.mem.Sight(t.Context(), other, store.Sighting{Tenant: ringi.DefaultTenant, Worker: "beats", Seen: now}); err != nil {
+			t.Fatal(err)
+		}
+		w.begin("one", "", "null")
+		w.one("near")
+		all := workers()
+		if len(all) != 3 || !all["far of default"].Capacity || !all["near of default"].Capacity || all["beats of "].Capacity {
+			t.Errorf("workers %+v, want two that are capacity and one that is not", all)
+		}
+		<-time.After(15 * time.Second)
+		told, err := w.mem.Sightings(t.Context(), ringi.DefaultTenant, now.Add(-time.Minute))
+		if err != nil || len(told) != 3 || told[2].Worker != "near" || told[2].Queue != "default" {
+			t.Errorf("the others are told %+v, %v", told, err)
+		}
+		other.Seen = time.Now().Add(35 * time.Second) // it beats on
+		<-time.After(35 * time.Second)
+		if err := w.mem.Sight(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		if v := workers()["far of default"]; v.Worker != "far" || v.Capacity {
+			t.Errorf("a worker that stopped polling is %+v, want it shown and no capacity", v)
+		}
+		<-time.After(70 * time.Second)
+		if all := workers(); len(all) != 0 {
+			t.Errorf("after a minute of silence there are %+v", all)
+		}
+	})
+}

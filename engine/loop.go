@@ -28,6 +28,9 @@ func (e *Engine) Parts() []Part {
 	for _, c := range e.parts.committers {
 		list = append(list, Part{Name: "committer", Round: c.Round, pause: every(time.Hour), wake: c.in.wake})
 	}
+	if e.parts.Config.Fleet != nil {
+		list = append(list, Part{Name: "roster", Round: e.parts.dispatch.tell, pause: every(rosterTold)})
+	}
 	return append(list,
 		Part{Name: "pulse", Round: e.pulse, pause: every(pulse)},
 		Part{Name: "dispatcher", Round: mine(e.parts.dispatch.Round), pause: e.parts.dispatch.pause, wake: e.parts.dispatch.wake},

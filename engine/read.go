@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
@@ -325,30 +327,28 @@ func (r *reader) definitions(ctx context.Context, q ringi.DefinitionQuery) (page
 	return page, err
 }
 
-// queues joins the depth of the queues, from the store, with the workers that
-// this node saw. A queue that is only polled is shown too.
+// queues joins the depth of the queues with the workers that were seen lately. A
+// queue that is only polled is shown too.
 func (r *reader) queues(ctx context.Context, q ringi.WorkerQuery) (page ringi.Page, err error) {
 	tenant := tenantOr(q.Tenant)
 	if err := r.touch(ctx); err != nil {
 		return page, err
 	}
 	now := r.clock.now()
-	page.Queues, err = r.Records.Queues(ctx, tenant, now)
+	if page.Queues, err = r.Records.Queues(ctx, tenant, now); err != nil {
+		return page, err
+	}
+	workers, err := r.dispatch.workers(ctx, tenant, now)
 	if err != nil {
 		return page, err
 	}
-	r.dispatch.mu.Lock()
-	defer r.dispatch.mu.Unlock()
-	known := map[string]bool{}
 	for i := range page.Queues {
 		v := &page.Queues[i]
-		v.Workers = r.dispatch.seen.queue(tenant, v.Queue, now)
-		known[v.Queue] = true
+		v.Workers = workers[v.Queue]
+		delete(workers, v.Queue)
 	}
-	for _, name := range r.dispatch.seen.queues(tenant, now) {
-		if !known[name] {
-			page.Queues = append(page.Queues, ringi.QueueView{Queue: name, Workers: r.dispatch.seen.queue(tenant, name, now)})
-		}
+	for _, name := range slices.Sorted(maps.Keys(workers)) {
+		page.Queues = append(page.Queues, ringi.QueueView{Queue: name, Workers: workers[name]})
 	}
 	return page, nil
 }

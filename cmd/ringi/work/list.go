@@ -36,17 +36,16 @@ with a worker (LEASED), the age of the oldest that waits, the workers that take
 tasks, and the last poll. A queue whose tasks nobody takes is named, and so is a
 worker that sends heartbeats but asks for no tasks: it is no capacity.
 
-Tasks are counted in the database; workers are those that the asked server has
-seen in the last minute.`,
+Workers are those that a server on this database has seen in the last minute.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.listQueues(cmd.Context()) },
 	}
 }
 
 func (p program) listWorkersCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the workers that the server has seen in the last minute", Args: cobra.NoArgs,
-		Long: `Lists the workers that the asked server has seen in the last minute, by queue: a
-worker that serves two has two lines. One that sends heartbeats but has not asked
+		Use: "list", Short: "List the workers that were seen in the last minute", Args: cobra.NoArgs,
+		Long: `Lists the workers that a server on this database has seen in the last minute, by
+queue: a worker that serves two has two lines. One that sends heartbeats but has not asked
 for tasks lately is no capacity.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.listWorkers(cmd.Context()) },
 	}
