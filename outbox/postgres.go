@@ -298,22 +298,27 @@ func (s *Postgres) Mark(ctx context.Context, at time.Time, marks []Mark) (int, e
 	// No row has another id, and PostgreSQL would refuse the others with it.
 	sorted = slices.DeleteFunc(sorted, func(m Mark) bool { return !canonicalUUID(m.ID) })
 	var applied int64
-	err := s.write(ctx, func(tx *sql.Tx) error {
-		delivered, err := pgMarkDelivered(ctx, tx, at, sorted)
-		if err != nil {
+	var err error
+	if slices.ContainsFunc(sorted, func(m Mark) bool { return m.Outcome != MarkDelivered }) {
+		err = s.write(ctx, func(tx *sql.Tx) error {
+			delivered, err := pgMarkDelivered(ctx, tx, at, sorted)
+			if err != nil {
+				return err
+			}
+			others, err := pgMarkOthers(ctx, tx, sorted)
+			applied = delivered + others
 			return err
-		}
-		others, err := pgMarkOthers(ctx, tx, sorted)
-		applied = delivered + others
-		return err
-	})
+		})
+	} else { // one statement is a transaction by itself, in a third of the round trips
+		applied, err = pgMarkDelivered(ctx, s.db, at, sorted)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("outbox: mark: %w", err)
 	}
 	return int(applied), nil
 }
 
-func pgMarkDelivered(ctx context.Context, tx *sql.Tx, at time.Time, marks []Mark) (int64, error) {
+func pgMarkDelivered(ctx context.Context, tx Tx, at time.Time, marks []Mark) (int64, error) {
 	rows := pgArrays(3, len(marks), 40)
 	for i := range marks {
 		if m := &marks[i]; m.Outcome == MarkDelivered {
