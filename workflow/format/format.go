@@ -69,7 +69,7 @@ func settled(text string) ([]byte, error) {
 
 // layout writes the text anew.
 func layout(text string) ([]byte, error) {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = plainLines(text)
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		return nil, errors.New("the file is not YAML that can be laid out")
@@ -101,6 +101,11 @@ func layout(text string) ([]byte, error) {
 	}
 	p.comments(s.end, "")
 	return []byte(p.b.String()), nil
+}
+
+// plainLines is a text without byte order mark and carriage returns.
+func plainLines(text string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 }
 
 // An item is an entry of a mapping or of a list, with the comments about it.

@@ -48,6 +48,10 @@ func TestLayout(t *testing.T) {
 			in:   "{\"name\":\"n\",\n\"ringi\":\"v1\"}\n",
 			want: "{\"name\":\"n\",\n\"ringi\":\"v1\"}\n",
 		},
+		"a byte order mark goes, a comment behind it stays": {
+			in:   "\ufeff# one\n---\nringi: v1\nname: n # two\nsteps: []\n",
+			want: "# one\nringi: v1\nname: n  # two\nsteps: []\n",
+		},
 		"files of windows lose their carriage returns": {
 			in:   "ringi: v1\r\nname: n\r\nsteps: []\r\n",
 			want: "ringi: v1\nname: n\nsteps: []\n",

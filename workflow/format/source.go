@@ -246,7 +246,7 @@ func lastOn(sorted []*item, line int) *item {
 
 // sortedComments are the comments of a text, for comparing.
 func sortedComments(text string) []string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = plainLines(text)
 	var doc yaml.Node
 	if yaml.Unmarshal([]byte(text), &doc) != nil || len(doc.Content) == 0 {
 		return nil
