@@ -15,6 +15,7 @@
 //	timers      fires what is due
 //	waits       brings events and waits together
 //	pulse       asks an idle database for its clock
+//	fleet       says that this node runs, and learns which format it may write
 //
 // # The life of a command
 //

@@ -68,8 +68,9 @@ func TestStoppedNodesHoldUpNobodyAndWriteNothingStale(t *testing.T) {
 		n.start("slow")
 		tasks = append(tasks, n.take(fmt.Sprint("held", i)))
 	}
+	busy := f.load(f.nodes[1:])
 	for i, n := range f.nodes[1:] {
-		n.signal(syscall.SIGSTOP)
+		n.signal(syscall.SIGSTOP) // wherever in its work it is
 		answers = append(answers, n.completeLater(tasks[i], fmt.Sprint("held", i), "a node that stood still"))
 	}
 	stop := third.work("third", nothing("chain.a"), nothing("chain.b"))
@@ -95,7 +96,35 @@ func TestStoppedNodesHoldUpNobodyAndWriteNothingStale(t *testing.T) {
 		n.start("slow")
 		n.take("again") // it serves again
 	}
-	f.replayed(54)
+	f.replayed(54 + busy())
+}
+
+// load starts runs on these nodes, many at once, from now until each has been
+// asked for some. The returned function waits for the answers and says how many
+// runs there are: as many as were asked for, however long a node stood still.
+func (f *fleet) load(nodes []*fleetNode) (runs func() int) {
+	f.t.Helper()
+	const clients, each = 8, 40
+	var asking sync.WaitGroup
+	var answered atomic.Int32
+	for i, n := range nodes {
+		for c := range clients {
+			asking.Go(func() {
+				for k := range each {
+					start := ringi.Start{Definition: "chain", Key: fmt.Sprint("load ", i, c, k)}
+					eventually(f.t, "an answer", func() bool { // a client may give up before the node wakes
+						return n.svc.Do(f.t.Context(), ringi.Command{Do: start})[0].Err == nil
+					})
+					answered.Add(1)
+				}
+			})
+		}
+	}
+	eventually(f.t, "the load to begin", func() bool { return answered.Load() > clients })
+	return func() int {
+		asking.Wait()
+		return len(nodes) * clients * each
+	}
 }
 
 // W6, W14, W31: a node that is frozen in the middle of a commit, before its

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -111,6 +113,7 @@ func TestThePasswordOfADatabaseIsNotShown(t *testing.T) {
 
 // S2, S5, W31: the same orders come to the same end on PostgreSQL.
 func TestASmallDemoComesThroughKillsOnPostgres(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	pg, err := pgtest.Start(t.Context(), pgtest.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -134,9 +137,37 @@ func TestASmallDemoComesThroughKillsOnPostgres(t *testing.T) {
 	}
 }
 
+// A demo that is interrupted says what it saw, and leaves no process and no file.
+func TestADemoThatIsInterruptedLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // PostgreSQL's user has to pass
+		t.Fatal(err)
+	}
+	var out, story safeBuffer
+	run := exec.CommandContext(t.Context(), demoBinary(t), "demo", "--nodes", "3", "--chaos", "20s")
+	run.Stdout, run.Stderr = &out, &story
+	run.Env = append(os.Environ(), "TMPDIR="+dir)
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a kill", func() bool { return strings.Contains(story.String(), "kill -") })
+	if err := run.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait() // the code says it all
+	if code := run.ProcessState.ExitCode(); code != cli.ExitInterrupted || !strings.Contains(story.String(), "until it was interrupted it killed") || !strings.Contains(out.String(), "node 3") {
+		t.Errorf("exit %d\n%s\n%s", code, out.String(), story.String())
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 // W6, W31, S2: three nodes of one database are killed, and the database too; the
 // books balance, each node has committed, and every log folds to its rows.
 func TestASmallDemoComesThroughKillsOfNodesAndDatabase(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	ctx, cancel := context.WithTimeout(t.Context(), demoLimit)
 	defer cancel()
 	var out, story bytes.Buffer

@@ -57,6 +57,7 @@ func verify(t *testing.T, dir string, flags ...string) (code int, data, said str
 // S2, S5, W11, W14, W31: orders come to their end through kill -9, and their
 // books tell when they do not balance.
 func TestASmallDemoComesThroughKills(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	ctx, cancel := context.WithTimeout(t.Context(), demoLimit)
 	defer cancel()
 	dir := filepath.Join(t.TempDir(), "kept")

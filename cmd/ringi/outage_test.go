@@ -122,6 +122,7 @@ steps:
 // hundred tasks under lease and their worker alive: none is given to anybody
 // else, and none becomes unknown.
 func TestNoLeaseIsLostWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	const tasks, lease, leases = 100, 2 * time.Second, 4
 	f := newFleet(t, 2)
 	f.publish(heldDefinition)

@@ -41,6 +41,7 @@ func (f *fleet) newRows() string {
 // hands off. The second program is this one built with the tag nextformat, whose
 // format is one more; its migration is done by hand.
 func TestARollingUpgradeOfThreeServers(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	next := buildProgram(t, "-buildvcs=false", "-tags", "nextformat")
 	f := newFleet(t, 3)
 	patient := strings.NewReplacer("name: slow", "name: patient", "heartbeat: 1s", "heartbeat: 1m").Replace(slowDefinition)
