@@ -306,6 +306,9 @@ func (t *transition) timedOut(at time.Time, f ringi.ActivityTimedOut) {
 		if l.Token != f.Token || !l.Leased {
 			t.fail("lease", "%s is given up under token %s, and the row has %s", f.Step, tokenText(f.Token), tokenText(l.Token))
 		}
+		if !l.Confirmed && l.Row.Begun == 0 && !l.Row.Awaited {
+			t.fail("hand_over", "%s is given up as an attempt, and its hand-over under token %s was never confirmed", f.Step, tokenText(f.Token))
+		}
 		if l.LeaseEnd.After(at.Add(tolerance)) {
 			t.fail("lease", "%s is given up at %s, and its lease ends at %s", f.Step, at, l.LeaseEnd)
 		}
@@ -374,6 +377,11 @@ func (t *transition) received(f ringi.EventReceived) {
 		return
 	case f.ID == s.EventID:
 		t.fail("event", "event %s was given to the run that it started", f.ID)
+	}
+	for _, tm := range s.Timers {
+		if tm.Step == f.Step && s.Paused == nil && f.SentAt.After(tm.FireAt) {
+			t.fail("event", "event %s was sent at %s and given to %s, which had timed out at %s", f.ID, f.SentAt, f.Step, tm.FireAt)
+		}
 	}
 	sent, ok := t.x.w.sent[f.ID]
 	if !ok || sent.Name != st.Wait.Event || sent.Key != st.Wait.Key {
