@@ -36,11 +36,10 @@ const smallest = 128 << 20
 // one of its own for shared memory, of 64 MiB.
 func newSmallDisk(t *testing.T) *smallDisk {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ringi-disk-")
-	if err != nil {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the server is another user
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if mount := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=32m,mode=0755"); mount == nil {
 		t.Cleanup(func() {
 			if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
@@ -52,13 +51,11 @@ func newSmallDisk(t *testing.T) *smallDisk {
 		if err := syscall.Statfs(sharedMemory, &fs); err != nil || int64(fs.Blocks)*fs.Bsize > smallest {
 			t.Fatalf("this test fills a small file system: run it as root that may mount one (%v), or where %s is one of at most %d MiB (%v)", mount, sharedMemory, smallest>>20, err)
 		}
-		if dir, err = os.MkdirTemp(sharedMemory, "ringi-disk-"); err == nil {
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
-			err = os.Chmod(dir, 0o755)
-		}
-		if err != nil {
+		dir = filepath.Join(sharedMemory, fmt.Sprint("ringi-disk-", os.Getpid()))
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	}
 	return &smallDisk{t, dir, filepath.Join(dir, "ballast")}
 }
