@@ -66,6 +66,12 @@ func newPlace(ctx context.Context, named string) (*place, error) {
 	return p, err
 }
 
+// placeOf is a place that newPlace has made, as another process sees it.
+func placeOf(named string) (*place, error) {
+	dialect, err := relay.DialectOf(named)
+	return &place{kind: string(dialect), named: named}, err
+}
+
 // where is the directory of a database's files. A PostgreSQL server tells only
 // those who may know, and it may be on another machine.
 func (p *place) where(ctx context.Context, named string) (dir string, err error) {

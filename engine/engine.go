@@ -104,7 +104,7 @@ type Engine struct {
 	writing sync.WaitGroup     // committers
 	once    sync.Once
 	drainIn time.Duration
-	calm    []byte // see Start
+	calm    [][]byte // see Start
 }
 
 var _ ringi.Service = (*Engine)(nil)

@@ -43,17 +43,24 @@ func (e *Engine) Parts() []Part {
 
 func (e *Engine) pulse(ctx context.Context) (bool, error) { return false, e.parts.contact(ctx) }
 
-// calmBytes is by how much the heap seems larger than it is while an engine runs.
-const calmBytes = 64 << 20
+// By how much the heap seems larger than it is while an engine runs. One large
+// block would now and then be cleared, and with that be in memory, because a
+// little of where it lies was in use before.
+const (
+	calmBlocks = 64
+	calmBlock  = 1 << 20
+)
 
 // Start begins to loop the parts. Call it once; Close ends it.
 //
-// While it runs it holds a block of 64 MiB that nobody ever touches: it takes
-// address space and no memory. The collector of garbage begins when the heap has
-// doubled, and that of an engine is so small that under load it would run all the
-// time; with the block it takes turns of 64 MiB at least.
+// While it runs it holds 64 MiB that nobody ever touches: they take address space
+// and no memory. The collector of garbage begins when the heap has doubled, and
+// that of an engine is so small that under load it would run all the time; with
+// these it takes turns of 64 MiB at least.
 func (e *Engine) Start() {
-	e.calm = make([]byte, calmBytes)
+	for range calmBlocks {
+		e.calm = append(e.calm, make([]byte, calmBlock))
+	}
 	all, kill := context.WithCancel(context.Background())
 	sweeps, stop := context.WithCancel(all)
 	e.kill, e.stop = kill, stop
