@@ -39,6 +39,11 @@ func readRequest(raw json.RawMessage) (r request, err error) {
 
 // build makes the request of net/http.
 func (r request) build(ctx context.Context, task ringi.Task, agent string) (*http.Request, error) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	default:
+		return nil, fmt.Errorf("there is no method %q for http steps", r.Method)
+	}
 	u, err := r.target()
 	if err != nil {
 		return nil, err
@@ -127,6 +132,9 @@ func (r request) query() (string, error) {
 func (r request) header() (http.Header, error) {
 	header := http.Header{}
 	for name, raw := range r.Headers {
+		if !isToken(name) {
+			return nil, fmt.Errorf("%q is not the name of a header", name)
+		}
 		text, ok := scalar(raw)
 		if !ok {
 			return nil, fmt.Errorf("the header %s must be a text or a number", name)
@@ -137,6 +145,14 @@ func (r request) header() (http.Header, error) {
 		header.Set(name, text)
 	}
 	return header, nil
+}
+
+// isToken reports whether a text can be the name of a header.
+func isToken(name string) bool {
+	const marks = "!#$%&'*+-.^_`|~"
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune(marks, c)
+	})
 }
 
 // wrongValue says what keeps a text from being the value of a header, or "".
