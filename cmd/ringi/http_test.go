@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/ringiflow/ringi"
@@ -20,13 +21,14 @@ type counter struct {
 	mu       sync.Mutex
 	holding  bool
 	held     int
+	release  chan struct{}  // closed: what is held is answered
 	effects  map[string]int // by path and key, of a service that honours keys
 	requests map[string]int // by path and key
 }
 
 func startCounter(t *testing.T) *counter {
 	t.Helper()
-	c := &counter{effects: map[string]int{}, requests: map[string]int{}}
+	c := &counter{release: make(chan struct{}), effects: map[string]int{}, requests: map[string]int{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.handle))
 	t.Cleanup(c.Close)
 	return c
@@ -52,8 +54,11 @@ func (c *counter) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Unlock()
 	if hold {
-		<-r.Context().Done()
-		return
+		select {
+		case <-r.Context().Done():
+			return
+		case <-c.release:
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprint(w, `{"id":"done"}`)
@@ -137,6 +142,37 @@ func TestHTTPStepsKeepTheirContractsThroughKill9(t *testing.T) { // W14 W31
 				t.Errorf("%s was called %d times, want %d", key, n, want)
 			}
 		}
+	}
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.exit()
+}
+
+// A server that is asked to end lets its calls end, and records what they
+// answered before it goes.
+func TestCallsOfHTTPStepsEndBeforeTheServer(t *testing.T) { // TC-23
+	w, c := newDesk(t), startCounter(t)
+	w.env["RINGI_HTTP_ALLOW"] = "127.0.0.1"
+	p := w.server()
+	src := "ringi: v1\nname: slow\nsteps:\n  - id: mail\n    http: { method: POST, url: \"" + c.URL + "/mail\" }\n    effect: at_most_once\n    accepted: test\n"
+	if got := w.runWith(src, "publish", "-"); got.code != cli.ExitOK {
+		t.Fatalf("publish: %+v", got)
+	}
+	c.hold(true)
+	run := w.begin("slow", "-i", "n=1").Run
+	eventually(t, "the call to be out", func() bool { return c.holds() == 1 })
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server to drain", func() bool { return strings.Contains(p.err.String(), "draining") })
+	close(c.release)
+	if code := p.exit(); code != cli.ExitOK {
+		t.Errorf("the server exits with %d: %s", code, p.err)
+	}
+	p = w.server()
+	if got := w.show(run).Status; got != ringi.Completed {
+		t.Errorf("the run is %s, want its answer recorded", got)
 	}
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
