@@ -17,6 +17,9 @@ func Dial(ctx context.Context, network, address string) (net.Conn, int, error) {
 // Statements are the texts of all statements, by their names.
 func Statements() map[string]string {
 	return map[string]string{
+		"textSight":            string(textSight),
+		"textUnsee":            string(textUnsee),
+		"textSightings":        string(textSightings),
 		"textMeet":             string(textMeet),
 		"textForget":           string(textForget),
 		"textFormat":           string(textFormat),

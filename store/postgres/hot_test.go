@@ -50,6 +50,7 @@ func TestEveryStatementFindsItsRowsByAnIndex(t *testing.T) {
 		"textForget": "a row for each server",
 		"textSeen":   "a row for each server",
 		"textRaise":  "a row for each server",
+		"textUnsee":  "a row for each worker that was seen lately",
 	}
 	statements := postgres.Statements()
 	declared := regexp.MustCompile(`(?m)^(?:const |var |\t)(text[A-Z]\w*) +(?:statement +=|= (?:statement\(|func\(\) statement))`)

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,20 @@ func TestNodesThatStartAtOnceMakeTheTablesOnce(t *testing.T) {
 	wg.Wait()
 	if n := connect(t, url).one("select count(*) from log"); n != "6" {
 		t.Errorf("%s runs, want 6", n)
+	}
+}
+
+// The number of a database's schema says which migrations it has, so that no two
+// have one number.
+func TestMigrationsAreNumberedInTheirOrder(t *testing.T) {
+	files, err := filepath.Glob("migrations/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d migrations, %v", len(files), err)
+	}
+	for i, file := range files {
+		if want := fmt.Sprintf("%03d_", i+1); !strings.HasPrefix(filepath.Base(file), want) {
+			t.Errorf("migration %s: its name must begin with %s", file, want)
+		}
 	}
 }
 
