@@ -116,7 +116,7 @@ func (b *beats) send(ctx context.Context, list []ringi.Beat) ([]ringi.BeatAnswer
 		b.dispatch.alive(x.Tenant, x.Worker, now)
 	}
 	beaten, err := b.Store.Beat(ctx, rows...)
-	if b.reach.note(ctx, err) != nil {
+	if b.reach.wrote(ctx, 0, err) != nil {
 		return nil, unavailable(err)
 	}
 	answers := make([]ringi.BeatAnswer, len(list))

@@ -77,7 +77,7 @@ func (c *catalog) Publish(ctx context.Context, p ringi.Publication) (ringi.Publi
 		At: now, Actor: p.Actor.ID, Kind: "publish", Answer: string(ringi.Accepted),
 		Data: data,
 	})
-	if c.reach.note(ctx, err) != nil {
+	if c.reach.wrote(ctx, 0, err) != nil {
 		return ringi.Published{}, storeFault(err)
 	}
 	c.mu.Lock()

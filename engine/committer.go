@@ -155,14 +155,11 @@ func (c *committer) commit(ctx context.Context, b *batch) error {
 // wrote notes the outcome of a commit. About as much as the bodies of its
 // writes again is what the pages around them take.
 func (p *parts) wrote(ctx context.Context, writes []store.Write, err error) error {
-	if p.Probe != nil && ctx.Err() == nil {
-		bytes := 0
-		for i := range writes {
-			bytes += 2 * len(writes[i].Body)
-		}
-		p.reach.wrote(bytes, err)
+	bytes := 0
+	for i := range writes {
+		bytes += 2 * len(writes[i].Body)
 	}
-	return p.reach.note(ctx, err)
+	return p.reach.wrote(ctx, max(bytes, 1), err)
 }
 
 // heard takes clock and incarnation from an answer of the store.

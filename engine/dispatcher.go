@@ -143,7 +143,7 @@ func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) 
 		Tenant: req.Tenant, Queue: req.Queue, Activities: req.Activities, Worker: req.Worker,
 		Max: req.Max, Now: now, Handover: handover,
 	})
-	if d.reach.note(ctx, err) != nil {
+	if d.reach.wrote(ctx, 0, err) != nil {
 		return nil, unavailable(err)
 	}
 	d.mu.Lock()
@@ -212,7 +212,7 @@ func (d *dispatcher) settleBack(ctx context.Context) error {
 		return nil
 	}
 	// If this fails the leases end by themselves.
-	return d.reach.note(ctx, d.Store.Settle(ctx, store.Settlement{Lapses: back}))
+	return d.reach.wrote(ctx, 0, d.Store.Settle(ctx, store.Settlement{Lapses: back}))
 }
 
 // due lists the lines to claim for, and forgets those that nobody used lately.

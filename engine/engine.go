@@ -164,7 +164,7 @@ func New(c Config) (*Engine, error) {
 	}
 	p.limits = limits{writes: orInt(c.BatchWrites, batchWrites), bytes: orInt(c.BatchBytes, batchBytes)}
 	p.clock = &clock{local: p.local}
-	p.reach = &reach{local: p.local, up: up, log: p.log}
+	p.reach = &reach{local: p.local, up: up, log: p.log, probe: p.Probe != nil}
 	p.catalog = &catalog{
 		parts: p, quotas: c.Quotas,
 		compiled: map[versionKey]*workflow.Definition{}, latest: map[nameKey]latestVersion{},
@@ -307,15 +307,13 @@ func sizeOf(a ringi.Action) int {
 // failed whether it can be written.
 func (p *parts) contact(ctx context.Context) error {
 	if bytes := p.reach.unwritten(); bytes > 0 {
-		err := p.Probe(ctx, bytes)
-		p.reach.wrote(bytes, err)
-		if p.reach.note(ctx, err) != nil {
+		if err := p.reach.wrote(ctx, bytes, p.Probe(ctx, bytes)); err != nil {
 			return err
 		}
 	}
 	sent := p.local()
 	done, err := p.Store.Commit(ctx)
-	if p.reach.note(ctx, err) != nil {
+	if p.reach.wrote(ctx, 0, err) != nil {
 		return err
 	}
 	p.heard(sent, done)

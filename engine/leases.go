@@ -64,7 +64,7 @@ func (l *leases) Round(ctx context.Context) (worked bool, err error) {
 		l.look(&s, t, now)
 	}
 	if len(due) > 0 {
-		if err := l.reach.note(ctx, l.Store.Settle(ctx, s)); err != nil {
+		if err := l.reach.wrote(ctx, 0, l.Store.Settle(ctx, s)); err != nil {
 			return false, err
 		}
 		l.announce(due, s.Lapses)

@@ -23,6 +23,7 @@ type reach struct {
 	local func() time.Time
 	up    func() bool // whether workers can reach this node
 	log   *slog.Logger
+	probe bool // whether a write can be tried that changes nothing
 
 	mu      sync.Mutex
 	since   time.Time // zero while it is broken
@@ -39,8 +40,8 @@ const (
 	probeMost  = 4 << 20
 )
 
-// note takes the outcome of a call to the store and hands it on. A failure
-// under a context that has ended says nothing about the store: the caller left.
+// note takes the outcome of reading the store and hands it on. A failure under
+// a context that has ended says nothing about the store: the caller left.
 func (r *reach) note(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return err
@@ -88,18 +89,23 @@ func (r *reach) worked() (away time.Duration, back bool) {
 	return away, back
 }
 
-// wrote takes the outcome of writing so many bytes. A full disk can be read,
-// and heartbeats cannot be kept on it: until a write has worked the reach is
-// broken.
-func (r *reach) wrote(bytes int, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil:
-		r.pending = 0
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrDoubt):
-		r.pending = min(max(bytes, probeLeast), probeMost)
+// wrote is note for a call that writes so many bytes, or some that nobody
+// counted: 0. A full disk can be read, and heartbeats cannot be kept on it, and
+// a database that somebody locked can be read too: until a write has worked the
+// reach is broken. One whose bytes are not known may have found nothing to
+// write, and proves nothing when it works.
+func (r *reach) wrote(ctx context.Context, bytes int, err error) error {
+	if r.probe {
+		r.mu.Lock()
+		switch {
+		case err == nil && bytes > 0:
+			r.pending = 0
+		case ctx.Err() == nil && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt)):
+			r.pending = min(max(bytes, r.pending, probeLeast), probeMost)
+		}
+		r.mu.Unlock()
 	}
+	return r.note(ctx, err)
 }
 
 // unwritten is how many bytes have to be written before anything counts; 0: none.

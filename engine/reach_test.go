@@ -68,3 +68,91 @@ func TestAStoreThatCanOnlyBeReadIsNotReady(t *testing.T) { // TC-29, TC-31
 		}
 	})
 }
+
+// A jam is a store that can be read, and of whose writes those of one kind fail.
+type jam struct {
+	store.Store
+	kind atomic.Value // a string
+}
+
+func (j *jam) fails(kind string) error {
+	if j.kind.Load() == kind {
+		return fmt.Errorf("locked: %w", store.ErrUnavailable)
+	}
+	return nil
+}
+
+func (j *jam) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
+	if err := j.fails("pulse"); err != nil {
+		return store.Committed{}, err
+	}
+	return j.Store.Commit(ctx, writes...)
+}
+
+func (j *jam) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error) {
+	if err := j.fails("claim"); err != nil {
+		return nil, err
+	}
+	return j.Store.Claim(ctx, c)
+}
+
+func (j *jam) Beat(ctx context.Context, b ...store.Beat) ([]store.Beaten, error) {
+	if err := j.fails("heartbeat"); err != nil {
+		return nil, err
+	}
+	return j.Store.Beat(ctx, b...)
+}
+
+func (j *jam) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
+	if err := j.fails("timers"); err != nil {
+		return nil, err
+	}
+	return j.Store.DueTimers(ctx, now, until, limit)
+}
+
+// Whichever write it was that failed, no read says that the store is back, and
+// the log tells of one outage once.
+func TestAnyWriteThatFailsIsTakenBackByAWriteOnly(t *testing.T) { // TC-29, TC-31
+	for _, kind := range []string{"pulse", "claim", "heartbeat", "timers"} {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.eng.Close()
+				j, said := &jam{Store: w.mem}, &journal{}
+				j.kind.Store("")
+				w.conf.Log = slog.New(slog.NewTextHandler(said, nil))
+				w.conf.Probe = func(context.Context, int) error {
+					if j.kind.Load() != "" {
+						return fmt.Errorf("locked: %w", store.ErrUnavailable)
+					}
+					return nil
+				}
+				w.restartOn(&tap{Store: j})
+				run := w.begin("nap", "", "null")
+				j.kind.Store(kind)
+				switch kind {
+				case "claim":
+					_, _ = w.eng.Poll(t.Context(), ringi.PollRequest{Worker: "w", Queue: "q", Wait: 2 * time.Second})
+				case "heartbeat":
+					_, _ = w.eng.Heartbeat(t.Context(), ringi.Beat{Run: run, Worker: "w"})
+				}
+				<-time.After(2 * time.Second)
+				for range 20 {
+					<-time.After(time.Second)
+					if w.view(run); w.eng.Ready() == nil {
+						t.Fatal("ready, and a write that failed has not worked again")
+					}
+				}
+				j.kind.Store("")
+				<-time.After(2 * time.Second)
+				if err := w.eng.Ready(); err != nil {
+					t.Errorf("it can be written, and is not ready: %v", err)
+				}
+				for _, line := range []string{"the database is away", "the database is back"} {
+					if n := strings.Count(said.String(), line); n != 1 {
+						t.Errorf("%q was logged %d times, want once:\n%s", line, n, said.String())
+					}
+				}
+			})
+		})
+	}
+}

@@ -105,7 +105,7 @@ func (d *dispatcher) tell(ctx context.Context) (worked bool, err error) {
 	d.mu.Lock()
 	list, now := d.seen.sightings(d.told), d.clock.now()
 	d.mu.Unlock()
-	if err := d.reach.note(ctx, d.Config.Fleet.Sight(ctx, list...)); err != nil {
+	if err := d.reach.wrote(ctx, 0, d.Config.Fleet.Sight(ctx, list...)); err != nil {
 		return false, err
 	}
 	d.told = now.Add(-time.Millisecond) // what came in the same instant is told twice

@@ -49,7 +49,7 @@ func (t *timers) Round(ctx context.Context) (worked bool, err error) {
 	}
 	now := t.clock.now()
 	due, err := t.Store.DueTimers(ctx, now, now.Add(timerClaim), timerPage)
-	if t.reach.note(ctx, err) != nil {
+	if t.reach.wrote(ctx, 0, err) != nil {
 		return false, err
 	}
 	full := len(due) == timerPage
@@ -76,7 +76,7 @@ func (t *timers) settle(ctx context.Context) error {
 		return err
 	}
 	// If this fails they are due again, and dropped again.
-	return t.reach.note(ctx, t.Store.Settle(ctx, store.Settlement{Drops: drops}))
+	return t.reach.wrote(ctx, 0, t.Store.Settle(ctx, store.Settlement{Drops: drops}))
 }
 
 // notServed leaves out the time-outs of waits whose event was sent in time and

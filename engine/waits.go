@@ -117,7 +117,7 @@ func (w *waits) expire(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	n, err := w.Events.Expire(ctx, now, expirePage)
-	if w.reach.note(ctx, err) != nil {
+	if w.reach.wrote(ctx, 0, err) != nil {
 		return err
 	}
 	if n < expirePage {
@@ -149,7 +149,7 @@ func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) 
 	event := ringi.SentEvent{ID: a.ID, Name: a.Name, Key: a.Key, Data: a.Data, SentAt: now}
 	created, err := w.Events.Send(ctx, cmd.Tenant, event, now.Add(min(keep, longestKeep)))
 	var known *store.EventKnown
-	if errors.As(w.reach.note(ctx, err), &known) && sameEvent(known.Event, event) {
+	if errors.As(w.reach.wrote(ctx, 0, err), &known) && sameEvent(known.Event, event) {
 		created, err = false, nil
 	}
 	if errors.As(err, &known) {
