@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
@@ -30,7 +29,7 @@ func (n *Node) performHTTP(ctx context.Context) error {
 		Queues: []worker.Queue{httpstep.New(httpstep.Config{
 			AllowNetworks: allowed, UserAgent: "ringi/" + cli.BuildOf().Version, Now: n.p.Now,
 		}).Queue()},
-		Trouble: n.oncePer(time.Minute, "the caller of http steps met trouble"),
+		Trouble: n.p.Trouble(n.Log, "the caller of http steps met trouble"),
 	})
 	if err != nil {
 		return err
@@ -39,22 +38,4 @@ func (n *Node) performHTTP(ctx context.Context) error {
 		n.Log.Warn("calls of http steps did not end in time", "err", err)
 	}
 	return nil
-}
-
-// oncePer logs errors, and leaves out one that is said again within a time: while
-// the database is away every poll says so.
-func (n *Node) oncePer(pause time.Duration, message string) func(error) {
-	var mu sync.Mutex
-	var last string
-	var at time.Time
-	return func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		now := n.p.Now()
-		if err.Error() == last && now.Sub(at) < pause {
-			return
-		}
-		last, at = err.Error(), now
-		n.Log.Warn(message, "err", err)
-	}
 }

@@ -109,7 +109,7 @@ func (p program) runWorker(cmd *cobra.Command, flags runFlags) error {
 	}
 	w, err := worker.New(worker.Config{
 		Service: service, Name: flags.name, Queues: []worker.Queue{runner.Queue()}, Drain: flags.drain,
-		Trouble: func(err error) { log.Warn("the worker met trouble", "err", err) },
+		Trouble: p.Trouble(log, "the worker met trouble"),
 	})
 	if err != nil {
 		return cli.Usage("", "%v", err)
