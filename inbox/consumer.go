@@ -106,7 +106,8 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 
 // Receive handles one delivery: it begins a transaction, does the work in it
 // unless that was done before, and commits. The outcome says whether to
-// acknowledge; the error says why it failed or was set aside.
+// acknowledge; the error says why it failed or was set aside. A panic of the work
+// goes through, and counts as a failure.
 func (c *Consumer) Receive(ctx context.Context, d Delivery, work func(ctx context.Context, tx *sql.Tx) error) (Outcome, error) {
 	if err := checkName("message id", d.ID); err != nil {
 		return Failed, err
@@ -121,6 +122,15 @@ func (c *Consumer) Receive(ctx context.Context, d Delivery, work func(ctx contex
 	if c.cfg.Attempts > 0 && max(failures, d.Attempt-1) >= c.cfg.Attempts {
 		return c.record(ctx, d, fmt.Errorf("inbox: no answer to any of %d deliveries: the consumer stopped while it handled them", d.Attempt-1), true)
 	}
+	last := c.cfg.Attempts > 0 && max(failures+1, d.Attempt) >= c.cfg.Attempts
+	defer func() {
+		if p := recover(); p != nil {
+			// A panic usually ends the process, and not every broker counts what it
+			// delivered to one that ended. When this cannot be recorded, it comes again.
+			_, _ = c.record(ctx, d, fmt.Errorf("inbox: the work panicked: %v", p), last)
+			panic(p)
+		}
+	}()
 	fresh, err := c.inTx(ctx, d.ID, work)
 	switch {
 	case err == nil && fresh:
@@ -130,7 +140,7 @@ func (c *Consumer) Receive(ctx context.Context, d Delivery, work func(ctx contex
 	case ctx.Err() != nil:
 		return Failed, err // a shutdown is nobody's fault
 	}
-	return c.record(ctx, d, err, c.cfg.Attempts > 0 && max(failures+1, d.Attempt) >= c.cfg.Attempts)
+	return c.record(ctx, d, err, last)
 }
 
 // inTx does the work in a transaction of its own.
@@ -151,11 +161,14 @@ func (c *Consumer) inTx(ctx context.Context, id string, work func(context.Contex
 	return true, nil
 }
 
+// What another copy of the message was set aside with stays: it was acknowledged
+// for that, and may never come again.
 const (
 	pastFailures = `select failures, poisoned_at from inbox_poison where consumer = $1 and message = $2`
 	recordOne    = `insert into inbox_poison (consumer, message, failures, failed_at, last_error, poisoned_at, body, headers) values ($1, $2, 1, $3, $4, $5, $6, $7)
 		on conflict (consumer, message) do update set failures = inbox_poison.failures + 1, failed_at = excluded.failed_at, last_error = excluded.last_error,
-			poisoned_at = excluded.poisoned_at, body = excluded.body, headers = excluded.headers`
+			poisoned_at = coalesce(inbox_poison.poisoned_at, excluded.poisoned_at), body = coalesce(inbox_poison.body, excluded.body),
+			headers = coalesce(inbox_poison.headers, excluded.headers)`
 )
 
 // past returns what is known about a message that is not handled yet.

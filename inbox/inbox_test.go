@@ -257,6 +257,57 @@ func TestAMessageThatKillsTheConsumerIsSetAside(t *testing.T) { // O-17
 	})
 }
 
+func TestAMessageWhoseWorkPanicsIsSetAside(t *testing.T) { // O-17
+	eachDatabase(t, func(t *testing.T, db *sql.DB) {
+		c, _ := consumer(t, db, nil)
+		for range 3 { // as after three starts, with a broker that does not count
+			func() {
+				defer func() { _ = recover() }()
+				got, err := c.Receive(t.Context(), inbox.Delivery{ID: "m-1"}, func(context.Context, *sql.Tx) error { panic("nil map") })
+				t.Error("the panic was swallowed", got, err)
+			}()
+		}
+		got, err := c.Receive(t.Context(), inbox.Delivery{ID: "m-1"}, effect("m-1"))
+		received(t, got, err, inbox.Poisoned, nil)
+		if list, err := c.Poison(t.Context(), "", 10); err != nil || len(list) != 1 || !strings.Contains(list[0].LastError, "nil map") {
+			t.Errorf("got %+v, %v", list, err)
+		}
+	})
+}
+
+func TestALateFailureOfAnotherCopyLeavesWhatWasSetAside(t *testing.T) { // O-26, O-35
+	eachDatabase(t, func(t *testing.T, db *sql.DB) {
+		one, _ := consumer(t, db, nil)
+		d := inbox.Delivery{ID: "m-1", Body: []byte("{}")}
+		fails := func(context.Context, *sql.Tx) error { return errWork }
+		got, err := one.Receive(t.Context(), d, fails)
+		received(t, got, err, inbox.Failed, errWork)
+		failed := false
+		slow, _ := consumer(t, db, func(cfg *inbox.Config) {
+			cfg.Now = func() time.Time {
+				if failed { // it is about to write its failure down, its second look at the clock
+					failed = false
+					for _, want := range []inbox.Outcome{inbox.Failed, inbox.Poisoned} {
+						got, err := one.Receive(t.Context(), d, fails)
+						received(t, got, err, want, errWork)
+					}
+				}
+				return begin
+			}
+		})
+		got, err = slow.Receive(t.Context(), d, func(context.Context, *sql.Tx) error {
+			failed = true
+			return errWork
+		})
+		received(t, got, err, inbox.Failed, errWork)
+		got, err = one.Receive(t.Context(), d, effect("m-1"))
+		received(t, got, err, inbox.Poisoned, nil)
+		if list, err := one.Poison(t.Context(), "", 10); err != nil || len(list) != 1 || string(list[0].Body) != "{}" {
+			t.Errorf("got %+v, %v", list, err)
+		}
+	})
+}
+
 func TestSomeConsumersSetNothingAside(t *testing.T) { // O-8
 	eachDatabase(t, func(t *testing.T, db *sql.DB) {
 		c, _ := consumer(t, db, func(cfg *inbox.Config) { cfg.Attempts = -1 })

@@ -18,7 +18,7 @@ type runner interface {
 }
 
 const (
-	deskList = `select id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, created_at,
+	deskList = `select id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, %s, seq, created_at,
 		` + stateColumn + `, attempts, coalesce(lease_end, next_at), coalesce(claimed_by, ''), delivered_at, coalesce(last_error, '') from outbox where `
 
 	// stateColumn is the State of a row.
@@ -194,8 +194,16 @@ func (d deskSQL) query(begin string) *query {
 	return q
 }
 
+// headers is the column of that name as JSON that anybody reads.
+func (d deskSQL) headers() string {
+	if d.dialect == DialectSQLite {
+		return sqliteHeaders
+	}
+	return "headers"
+}
+
 func (d deskSQL) list(ctx context.Context, r runner, f Filter) ([]Entry, error) {
-	q := d.query(deskList)
+	q := d.query(fmt.Sprintf(deskList, d.headers()))
 	if err := q.where(f); err != nil {
 		return nil, err
 	}

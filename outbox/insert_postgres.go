@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// A message is due when it is written, and at once if the writer's clock is ahead of
+// the database's, by which relays go: it would hold up its key for as long.
+//
 // A message alone, which is the usual insert, travels as plain parameters; the
 // head's row is locked by the statement itself, so that it costs one round trip.
 const (
@@ -13,9 +16,9 @@ const (
 			insert into aggregate_head (tenant, aggregatetype, aggregateid, seq) values ($2, $4, $5, 1)
 			on conflict (tenant, aggregatetype, aggregateid) do update set seq = aggregate_head.seq + 1 returning seq)
 		insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
-		select $1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, h.seq, $10, $10 from h on conflict (id) do nothing`
+		select $1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, h.seq, least($10::timestamptz, clock_timestamp()), $10 from h on conflict (id) do nothing`
 	pgInsertUnordered = `insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
-		values ($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, 0, $10, $10) on conflict (id) do nothing`
+		values ($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, 0, least($10::timestamptz, clock_timestamp()), $10) on conflict (id) do nothing`
 
 	// Several travel as arrays written as texts, which every driver can pass. The
 	// heads are written in the order of the keys, and so are their locks.
@@ -28,7 +31,7 @@ const (
 			returning tenant, aggregatetype, aggregateid, seq)
 		insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
 		select m.id, m.tenant, m.destination, m.aggregatetype, m.aggregateid, m.type, m.payload, m.contenttype, m.headers,
-			case when m.back < 0 then 0 else h.seq - m.back end, m.at, m.at
+			case when m.back < 0 then 0 else h.seq - m.back end, least(m.at, clock_timestamp()), m.at
 		from unnest($1::text::uuid[], $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::text[], $6::text::text[], $7::text::bytea[],
 			$8::text::text[], $9::text::jsonb[], $10::text::bigint[], $11::text::timestamptz[])
 			as m(id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, back, at)

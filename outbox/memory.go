@@ -106,7 +106,7 @@ func (s *Memory) Claim(ctx context.Context, c Claim) (Batch, error) {
 		r.attempts++
 		r.epoch++
 		r.fence = fences[partitionOf(r.key)]
-		batch.Messages = append(batch.Messages, ClaimedMessage{Message: r.Message, Attempt: r.attempts, Epoch: r.epoch, Fence: r.fence})
+		batch.Messages = append(batch.Messages, ClaimedMessage{Message: r.Message, Attempt: r.attempts, Orphaned: chosen.state == Claimed, Epoch: r.epoch, Fence: r.fence})
 	}
 	return batch, nil
 }

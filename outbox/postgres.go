@@ -266,6 +266,7 @@ func pgTake(ctx context.Context, tx *sql.Tx, c Claim, chosen []row, fences map[i
 		if c.Partitions != nil {
 			m.Fence = fences[part]
 		}
+		m.Orphaned = chosen[ord].state == Claimed
 		msgs[ord] = m
 	}
 	if err := rows.Err(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
@@ -77,6 +78,25 @@ func openPostgres(t testing.TB, url string) *sql.DB {
 		}
 	}
 	return db
+}
+
+func TestAWritersClockThatIsAheadDelaysNothing(t *testing.T) { // O-2
+	db := openPostgres(t, postgresURL(t))
+	insert := insertPostgres(db)
+	ahead := time.Now().Add(time.Hour)
+	late := func(n int, aggregate string, unordered bool) outbox.Message {
+		m := order(n, aggregate)
+		m.CreatedAt, m.Unordered = ahead, unordered
+		return m
+	}
+	f := fixture{Source: outbox.NewPostgres(db), insert: insert}
+	f.put(t, late(1, "a", false))
+	f.put(t, late(2, "b", true))
+	f.put(t, late(3, "c", false), late(4, "c", false))
+	got := f.claim(t, time.Now(), 10)
+	if len(got) != 4 || got[0].CreatedAt.Before(ahead.Add(-time.Second)) {
+		t.Errorf("got %s, written %v", names(got), got)
+	}
 }
 
 // insertPostgres returns an insert that begins and commits a transaction of its own.

@@ -263,10 +263,13 @@ func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
 }
 
 // sort parts the messages that may be tried from those that have spent their
-// attempts without an answer, which happens when each one killed the relay.
+// attempts without an answer, which happens when each one killed the relay. One
+// that was answered and has spent more attempts than there are now, because there
+// were more when it failed or the policy was Block, is tried once more: it stands
+// in front of others of its key, which go as far as its answer lets them.
 func (r *Relay) sort(msgs []ClaimedMessage) (tries, spent []ClaimedMessage) {
 	for _, m := range msgs {
-		if r.cfg.AfterLast != Block && m.Attempt > r.cfg.Attempts {
+		if m.Orphaned && r.cfg.AfterLast != Block && m.Attempt > r.cfg.Attempts {
 			spent = append(spent, m)
 			continue
 		}

@@ -326,6 +326,30 @@ func TestTheSameIdIsSentAtEveryTry(t *testing.T) { // O-14, O-11
 	})
 }
 
+func TestAHeadWithMoreAttemptsThanThereAreNowKeepsItsKeyInOrder(t *testing.T) { // O-8, O-22
+	eachSource(t, func(t *testing.T, f fixture) {
+		w := newWorld(t, f, func(cfg *outbox.RelayConfig) { cfg.AfterLast, cfg.Attempts = outbox.Block, 2 })
+		w.put(t, order(1, "a"), order(2, "a"))
+		bad := func(m outbox.Message) error {
+			if m.Seq == 1 {
+				return errBad
+			}
+			return nil
+		}
+		w.answer = bad
+		w.pass(t, 10*time.Minute, 10*time.Second)
+		w.Relay = w.relay(t, func(cfg *outbox.RelayConfig) { cfg.AfterLast, cfg.Attempts = outbox.Park, 2 })
+		w.pass(t, 10*time.Minute, 10*time.Second)
+		list, err := f.Source.(outbox.Desk).List(t.Context(), outbox.Filter{})
+		if err != nil || len(list) != 2 || list[0].State != outbox.Parked || list[1].State != outbox.Pending || w.taken() != "" {
+			t.Errorf("sent %q, left %+v, %v", w.taken(), list, err)
+		}
+		if !strings.Contains(list[0].LastError, "schema mismatch") {
+			t.Errorf("the destination's answer became %q", list[0].LastError)
+		}
+	})
+}
+
 // stopped is a source whose process dies at a named place.
 type stopped struct {
 	outbox.Source

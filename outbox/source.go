@@ -90,6 +90,10 @@ type ClaimedMessage struct {
 	// Attempt counts claims that were not given back, this one included, from 1.
 	Attempt int
 
+	// Orphaned says that the claim before this one ended without a mark: the
+	// message may be what stopped its relay. It is alone in its batch.
+	Orphaned bool
+
 	// Epoch is the number of this claim of this message; every mark names it.
 	Epoch int64
 

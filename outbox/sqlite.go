@@ -38,6 +38,10 @@ func NewSQLite(db *sql.DB) *SQLite {
 }
 
 const (
+	// The headers of another writer's row may be JSON that only SQLite reads, such as
+	// names without quotes, which its own function makes plain.
+	sqliteHeaders = `iif(json_valid(headers), headers, json(headers))`
+
 	sqliteAnyDue = `select exists (select 1 from outbox indexed by outbox_due where state < 2 and destination = ?1 and next_at <= ?2
 		and (lease_end is null or lease_end <= ?2))`
 	sqliteTenant = `select tenant from outbox indexed by outbox_due where state < 2 and destination = ? and tenant > ? order by tenant limit 1`
@@ -45,7 +49,7 @@ const (
 	// A row is read whole at once, since nearly all that are looked at are taken;
 	// but not a large payload.
 	sqliteRow = `select o.rowid, o.id, o.tenant, o.aggregatetype, o.aggregateid, o.seq, o.state, o.claim_epoch, o.next_at, coalesce(o.lease_end, 0), length(o.payload),
-		case when length(o.payload) <= 4096 then o.payload end, o.type, o.contenttype, o.headers, o.created_at, o.attempts`
+		case when length(o.payload) <= 4096 then o.payload end, o.type, o.contenttype, ` + sqliteHeaders + `, o.created_at, o.attempts`
 	// The last column tells whether an earlier row of the key is undelivered.
 	sqliteDue = sqliteRow + `, o.seq > 0 and exists (select 1 from outbox e indexed by outbox_key where e.state < 2 and e.seq > 0 and e.tenant = o.tenant
 			and e.aggregatetype = o.aggregatetype and e.aggregateid = o.aggregateid and e.destination = o.destination and e.seq < o.seq)

@@ -33,7 +33,7 @@ func (w *sqliteWhole) message(r *row, destination string) (ClaimedMessage, error
 			ID: r.id, Tenant: r.key.Tenant, AggregateType: r.key.AggregateType, AggregateID: r.key.AggregateID, Type: w.kind, Payload: w.payload,
 			ContentType: w.contentType, Headers: headers, Destination: destination, Unordered: r.seq == 0, Seq: r.seq, CreatedAt: fromMicro(w.created),
 		},
-		Attempt: w.attempts + 1, Epoch: r.epoch + 1,
+		Attempt: w.attempts + 1, Orphaned: r.state == Claimed, Epoch: r.epoch + 1,
 	}, nil
 }
 

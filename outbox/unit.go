@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -9,6 +10,12 @@ import (
 // rollbackTime bounds a rollback. It runs also when the context has ended, since
 // a transaction left open would hold its locks.
 const rollbackTime = 5 * time.Second
+
+// ErrNested says that Do or Join was called from inside the work of the same unit.
+// A second transaction there would commit the messages of the first, whose change
+// may still be rolled back. Use the transaction that the work was given, and Add
+// for its messages; a change that shall stand by itself has a unit of its own.
+var ErrNested = errors.New("outbox: a unit of work was begun inside its own work; use the transaction that the work was given, or a unit of its own for a change that shall stand by itself")
 
 // UnitOfWork collects messages and commits them together with the change that
 // they announce, both or neither, in a transaction of type T.
@@ -28,6 +35,7 @@ type UnitOfWork[T any] struct {
 	Wake func()
 
 	pending []Message
+	working bool // the work of Do or Join is under way
 }
 
 // Add keeps messages for the next commit. Each is completed and checked now, its
@@ -52,12 +60,16 @@ func (u *UnitOfWork[T]) Forget() { u.pending = nil }
 
 // Do begins a transaction, does the work in it, writes the messages and commits.
 // After any error, and while a panic goes through it, it rolls both back: change
-// and messages. The error is the work's own, or says what failed.
+// and messages. The error is the work's own, or says what failed; it is ErrNested
+// inside the unit's own work.
 //
 // If the commit itself fails, it may have happened all the same. The messages
 // that were added before Do are kept then; when Do is called again and they stand
 // already, it fails with ErrDuplicate and the second change is rolled back.
 func (u *UnitOfWork[T]) Do(ctx context.Context, work func(ctx context.Context, tx T) error) error {
+	if u.working {
+		return ErrNested
+	}
 	tx, err := u.Database.Begin(ctx)
 	if err != nil {
 		return err
@@ -68,7 +80,7 @@ func (u *UnitOfWork[T]) Do(ctx context.Context, work func(ctx context.Context, t
 		if committed {
 			return
 		}
-		u.pending = u.pending[:before]
+		u.keep(before)
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTime)
 		defer cancel()
 		// Its error adds nothing: a transaction that cannot be rolled back ends
@@ -97,13 +109,17 @@ func (u *UnitOfWork[T]) Do(ctx context.Context, work func(ctx context.Context, t
 // has begun and will commit or roll back; work may be nil. After an error, or a
 // panic, the caller rolls back. The messages are kept, because only the caller
 // learns of the commit: after it he calls Forget, and after a rollback he may
-// call Join again.
+// call Join again. A transaction is joined once: a second Join in it would write
+// the kept messages a second time, which is ErrDuplicate.
 func (u *UnitOfWork[T]) Join(ctx context.Context, tx T, work func(ctx context.Context, tx T) error) error {
+	if u.working {
+		return ErrNested
+	}
 	before := len(u.pending)
 	done := false
 	defer func() {
 		if !done {
-			u.pending = u.pending[:before]
+			u.keep(before)
 		}
 	}()
 	if err := u.write(ctx, tx, work); err != nil {
@@ -113,16 +129,28 @@ func (u *UnitOfWork[T]) Join(ctx context.Context, tx T, work func(ctx context.Co
 	return nil
 }
 
+// keep drops what was added behind the first n messages. The work may have
+// forgotten some of those.
+func (u *UnitOfWork[T]) keep(n int) { u.pending = u.pending[:min(n, len(u.pending))] }
+
 func (u *UnitOfWork[T]) write(ctx context.Context, tx T, work func(ctx context.Context, tx T) error) error {
-	if work != nil {
-		if err := work(ctx, tx); err != nil {
-			return err
-		}
+	if err := u.run(ctx, tx, work); err != nil {
+		return err
 	}
 	if len(u.pending) == 0 {
 		return nil
 	}
 	return u.Database.WriteMessages(ctx, tx, u.pending...)
+}
+
+// run does the work, if there is any.
+func (u *UnitOfWork[T]) run(ctx context.Context, tx T, work func(ctx context.Context, tx T) error) error {
+	if work == nil {
+		return nil
+	}
+	u.working = true
+	defer func() { u.working = false }()
+	return work(ctx, tx)
 }
 
 // Waker returns a hint for UnitOfWork.Wake and the channel for RelayConfig.Wake.

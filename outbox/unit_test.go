@@ -243,6 +243,38 @@ func TestAUnitJoinsTheTransactionOfItsCaller(t *testing.T) { // O4
 	eachUnit(t, joined, joined, joined)
 }
 
+func nested[T any](t *testing.T, s subject[T]) {
+	if err := s.Add(t.Context(), reserved("o-1")); err != nil {
+		t.Fatal(err)
+	}
+	begun := func(ctx context.Context, tx T) error {
+		return errors.Join(s.Do(ctx, s.reserve("inner")), s.exec(ctx, tx, "outer"))
+	}
+	if err := s.Do(t.Context(), begun); !errors.Is(err, outbox.ErrNested) {
+		t.Errorf("Do inside Do: %v", err)
+	}
+	again := func(ctx context.Context, tx T) error { return s.Join(ctx, tx, nil) }
+	if err := s.Do(t.Context(), again); !errors.Is(err, outbox.ErrNested) {
+		t.Errorf("Join inside Do: %v", err)
+	}
+	s.want(t, 0, 0)
+	if s.Pending() != 1 {
+		t.Errorf("%d messages wait, want the one that was added before", s.Pending())
+	}
+	forgets := func(context.Context, T) error { s.Forget(); return errWork }
+	if err := s.Do(t.Context(), forgets); !errors.Is(err, errWork) {
+		t.Errorf("work that forgets: %v", err)
+	}
+	if err := s.Do(t.Context(), s.reserve("a")); err != nil { // no lock is left behind
+		t.Fatal(err)
+	}
+	s.want(t, 1, 0)
+}
+
+func TestAUnitInsideItsOwnWorkCommitsNothing(t *testing.T) { // O1, O4
+	eachUnit(t, nested, nested, nested)
+}
+
 type traceKey struct{}
 
 func TestAMessageIsCompleteWhenItIsAdded(t *testing.T) {

@@ -29,6 +29,6 @@
 //
 // A consumer may be rewound over everything that the topic still holds, so keep
 // ids as long as the topic keeps records. Kafka does not count deliveries: a
-// record that kills the process is not counted as a failure, and comes again at
-// every start until somebody skips it.
+// record that kills the process other than by a panic is not counted as a failure,
+// and comes again at every start until somebody skips it.
 package kafka
