@@ -8,12 +8,13 @@ import (
 )
 
 // forbidden are the networks that the world outside cannot have, by the
-// registries of special-purpose addresses. IPv6 outside 2000::/3 is forbidden
-// without being listed.
+// registries of special-purpose addresses, and 168.63.129.16, a public address
+// behind which a large cloud answers its machines as others do at 169.254.169.254.
+// IPv6 outside 2000::/3 is forbidden without being listed.
 //
 // constant: only read
 var forbidden = prefixes(
-	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
 	"192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
 	"203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",

@@ -27,6 +27,9 @@ func TestOnlyAddressesOfTheWorldArePermitted(t *testing.T) {
 		{"10.255.0.1", false},
 		{"100.127.255.255", false},
 		{"169.254.169.254", false},
+		{"168.63.129.16", false}, // a cloud's service for its machines, at a public address
+		{"168.63.129.17", true},
+		{"::ffff:168.63.129.16", false},
 		{"172.31.0.1", false},
 		{"192.168.0.1", false},
 		{"198.19.0.1", false},
