@@ -122,6 +122,48 @@ class Worker(unittest.TestCase):
         fake = self.work([task(1, begin=True)], called.append, "begin", begin=lambda body: (200, {"items": [{"outcome": "stale"}]}))
         self.assertEqual((called, self.reported(fake)), ([], set()))
 
+    def test_whatever_a_function_raises_is_reported(self) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise ValueError("no text")
+
+        class Half(ringi.Failure):
+            def __init__(self) -> None:
+                pass
+
+        inf, huge = float("inf"), 10**400
+        odd: list[tuple[BaseException, dict[str, Any]]] = [
+            (Mute(), {"code": "error", "message": "Mute: (it cannot be shown)", "retryable": True}),
+            (Half(), {"code": "error", "retryable": True}),
+            (SystemExit(3), {"code": "error", "message": "SystemExit: 3"}),
+            (KeyboardInterrupt(), {"code": "error"}),
+            (ringi.Failure(404, ValueError("gone")), {"code": "404", "message": "gone"}),  # type: ignore[arg-type]
+            (ringi.Failure(None, None, retryable=None), {"code": "error", "message": "", "retryable": False}),  # type: ignore[arg-type]
+            (ringi.Failure("busy", Mute()), {"code": "busy", "message": "(it cannot be shown)"}),  # type: ignore[arg-type]
+            (ringi.Failure("busy", retry_after="3"), {"retryAfterMs": 3000}),  # type: ignore[arg-type]
+            (ringi.Failure("busy", retry_after=None), {"retryAfterMs": None}),  # type: ignore[arg-type]
+            (ringi.Failure("busy", retry_after="soon"), {"retryAfterMs": None}),  # type: ignore[arg-type]
+            (ringi.Failure("busy", retry_after=inf), {"retryAfterMs": 86_400_000}),
+            (ringi.Failure("busy", retry_after=inf - inf), {"retryAfterMs": None}),
+            (ringi.Failure("busy", retry_after=huge), {"retryAfterMs": None}),
+        ]
+
+        def function(t: ringi.Task) -> None:
+            raise odd[int(t.run[1:])][0]
+
+        with self.assertLogs("ringi"):
+            fake = self.work([task(n) for n in range(len(odd))], function)
+        items = {int(item["run"][1:]): item for body in fake.bodies("/v1/tasks/fail") for item in body["items"]}
+        for n, (error, want) in enumerate(odd):
+            self.assertEqual({name: items[n].get(name) for name in want}, want, type(error).__name__)
+
+    def test_an_async_function_is_refused_before_it_has_tasks(self) -> None:
+        async def function(t: ringi.Task) -> None:
+            pass
+
+        with self.assertRaisesRegex(TypeError, "async"):
+            ringi.Worker(ringi.Client(server="http://127.0.0.1:1", key="k"), name="w").activity("a")(function)
+
     def test_the_message_of_a_failure_is_what_the_server_takes(self) -> None:
         def function(t: ringi.Task) -> None:
             raise ringi.Failure("c\0" * 300, "\ud800" + "é" * 4000)

@@ -12,6 +12,8 @@ export const BATCH_BYTES = 768 * 1024;
 /** Limits of what is said about a failure, in bytes. */
 const MAX_CODE = 256;
 const MAX_MESSAGE = 4_000;
+/** The longest pause that counts: the server takes no longer one. */
+const MAX_PAUSE_MS = 86_400_000;
 
 /** A report: what became of an attempt, and when it goes. */
 export interface Report {
@@ -70,7 +72,7 @@ export class Attempt {
     try {
       text = stringify(output);
     } catch (error) {
-      return this.failed(new Failure("bad_output_value", `the output is not JSON: ${String(error)}`, { applied: "unknown" }));
+      return this.failed(new Failure("bad_output_value", `the output is not JSON: ${textOf(error)}`, { applied: "unknown" }));
     }
     const bytes = new TextEncoder().encode(text).length;
     if (bytes > BATCH_BYTES) {
@@ -84,9 +86,10 @@ export class Attempt {
     this.callOff();
     if (error instanceof Failure) return this.failed(error);
     const reason = this.task.signal.aborted ? (this.task.signal.reason as Cancelled).reason : undefined;
-    if (reason === undefined) this.failed(new Failure("error", String(error), { retryable: true }));
-    else if (reason === "timed_out") this.failed(new Failure("timed_out", String(error), { retryable: true }));
-    else this.failed(new Failure("interrupted", `${reason}: ${String(error)}`, { retryable: true }));
+    const text = textOf(error);
+    if (reason === undefined) this.failed(new Failure("error", text, { retryable: true }));
+    else if (reason === "timed_out") this.failed(new Failure("timed_out", text, { retryable: true }));
+    else this.failed(new Failure("interrupted", `${reason}: ${text}`, { retryable: true }));
   }
 
   /**
@@ -99,17 +102,29 @@ export class Attempt {
     return true;
   }
 
+  /** What a function put into the failure may be of any type: JavaScript asks nobody, and it is reported all the same. */
   private failed({ code, message, retryable, applied, retryAfterMs }: Failure): void {
+    const pause = Math.round(Math.min(Number(retryAfterMs), MAX_PAUSE_MS));
     const item = {
-      ...nameOf(this.task), code: sendable(code, MAX_CODE) || "error", message: sendable(message, MAX_MESSAGE), retryable, applied,
-      ...(retryAfterMs > 0 && { retryAfterMs }),
+      ...nameOf(this.task), code: sendable(code, MAX_CODE) || "error", message: sendable(message, MAX_MESSAGE), retryable: Boolean(retryable),
+      ...(applied && { applied: applied === "no" ? "no" : "unknown" }),
+      ...(pause > 0 && { retryAfterMs: pause }),
     };
     this.report = { verb: "fail", item, bytes: MAX_MESSAGE };
   }
 }
 
+/** What a value says of itself. Never throws: it may be anything that can be thrown. */
+export function textOf(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return "(it cannot be shown)";
+  }
+}
+
 /** Text as the server takes it: well-formed, without NUL, and not too long. */
-function sendable(text: string, most: number): string {
-  const bytes = new TextEncoder().encode(text.replaceAll("\0", ""));
+function sendable(value: unknown, most: number): string {
+  const bytes = new TextEncoder().encode(textOf(value ?? "").replaceAll("\0", ""));
   return new TextDecoder().decode(bytes.subarray(0, most), { stream: true }); // a character that was cut in two stays out
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
-import { Attempt, BATCH_BYTES } from "./attempt.js";
+import { Attempt, BATCH_BYTES, textOf } from "./attempt.js";
 import { Client } from "./client.js";
 import { Cancelled, Failure, RingiError } from "./error.js";
 import { stringify } from "./exact.js";
@@ -188,7 +188,7 @@ export class Worker {
       attempt.completed(await activity(task));
     } catch (error) {
       if (!(error instanceof Failure || error instanceof Cancelled)) {
-        this.log(`${task.activity} of run ${task.run}: ${(error instanceof Error && error.stack) || String(error)}`);
+        this.log(`${task.activity} of run ${task.run}: ${(error instanceof Error && error.stack) || textOf(error)}`);
       }
       attempt.threw(error);
     }

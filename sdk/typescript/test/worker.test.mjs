@@ -116,6 +116,29 @@ test("a call without permission is not made and not reported", async (t) => {
   assert.deepEqual([called, reported(fake).size], [[], 0]);
 });
 
+test("whatever a function throws is reported", async (t) => {
+  const mute = { toString() { throw new Error("no text"); } };
+  const odd = [
+    [undefined, { code: "error", message: "undefined", retryable: true }],
+    [null, { code: "error", message: "null" }],
+    [Symbol("s"), { code: "error", message: "Symbol(s)" }],
+    [Object.create(null), { code: "error", message: "(it cannot be shown)" }],
+    [mute, { code: "error", message: "(it cannot be shown)" }],
+    [new Failure(404, new Error("gone")), { code: "404", message: "Error: gone", retryable: false }],
+    [new Failure(undefined, null, { retryable: null }), { code: "error", retryable: false, applied: undefined }],
+    [new Failure(Symbol("s"), "x", { retryable: "yes", applied: "maybe" }), { code: "Symbol(s)", retryable: true, applied: "unknown" }],
+    [new Failure("busy", "", { retryAfterMs: Infinity }), { code: "busy", retryAfterMs: 86_400_000 }],
+    [new Failure("busy", "", { retryAfterMs: NaN }), { code: "busy", retryAfterMs: undefined }],
+    [new Failure("busy", "", { retryAfterMs: "3000" }), { code: "busy", retryAfterMs: 3000 }],
+  ];
+  const tasks = odd.map((_, n) => task(n));
+  const fake = await work(t, tasks, ({ run }) => { throw odd[Number(run.slice(1))][0]; });
+  const items = new Map(fake.bodies("/v1/tasks/fail").flatMap((body) => body.items).map((item) => [Number(item.run.slice(1)), item]));
+  for (const [n, [, want]] of odd.entries()) {
+    assert.deepEqual(Object.fromEntries(Object.keys(want).map((name) => [name, items.get(n)[name]])), want, `the one with the number ${n}`);
+  }
+});
+
 test("the message of a failure is what the server takes", async (t) => {
   const activity = () => {
     throw new Failure("c\0".repeat(300), "\ud800" + "é".repeat(4000));

@@ -3,6 +3,7 @@ its lease is extended next."""
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -19,6 +20,8 @@ _BEATS_PER_LEASE = 3
 BATCH_BYTES = 768 << 10
 #: Limits of what is said about a failure, in bytes.
 _MAX_CODE, _MAX_MESSAGE = 256, 4000
+#: The longest pause that counts, in seconds: the server takes no longer one.
+_MAX_PAUSE = 86_400.0
 
 
 class Attempt:
@@ -54,26 +57,31 @@ class Attempt:
         self.verb, self.item, self.size = "complete", {**self.task.name(), "output": exact.Encoded(text)}, size
 
     def failed(self, failure: Failure) -> None:
-        """The function failed, or its output cannot be taken."""
-        item = {
+        """The function failed, or its output cannot be taken. What a function put
+        into the failure may be of any type: it is reported all the same."""
+        item: dict[str, Any] = {
             **self.task.name(),
             "code": _sendable(failure.code, _MAX_CODE) or "error",
             "message": _sendable(failure.message, _MAX_MESSAGE),
-            "retryable": failure.retryable,
+            "retryable": bool(failure.retryable),
         }
         if failure.applied:
-            item["applied"] = failure.applied
-        if failure.retry_after > 0:
-            item["retryAfterMs"] = round(failure.retry_after * 1000)
+            item["applied"] = failure.applied if failure.applied in ("no", "unknown") else "unknown"
+        pause = _seconds(failure.retry_after)
+        if pause > 0:
+            item["retryAfterMs"] = round(pause * 1000)
         self.verb, self.item, self.size = "fail", item, _MAX_MESSAGE
 
     def raised(self, error: BaseException) -> None:
         """The function raised something."""
         if isinstance(error, Failure):
-            self.failed(error)
-            return
+            try:
+                self.failed(error)
+                return
+            except Exception:  # a subclass that is no whole Failure
+                pass
         reason = self.task.cancel.reason
-        text = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {_text(error)}"
         if reason == "timed_out":
             self.failed(Failure("timed_out", text, retryable=True))
         elif reason:
@@ -91,6 +99,24 @@ class Attempt:
         return True
 
 
-def _sendable(text: str, most: int) -> str:
+def _text(value: object) -> str:
+    """What a value says of itself. Never raises: it may be the exception of others."""
+    try:
+        return str(value)
+    except Exception:
+        return "(it cannot be shown)"
+
+
+def _seconds(value: object) -> float:
+    """A pause: a number, or the text of one, as a header holds it. Else 0."""
+    try:
+        seconds = float(value or 0)  # type: ignore[arg-type]  # any other is the exception
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return 0.0 if math.isnan(seconds) else min(seconds, _MAX_PAUSE)
+
+
+def _sendable(value: object, most: int) -> str:
     """Text as the server takes it: UTF-8 without NUL, and not too long."""
+    text = "" if value is None else _text(value)
     return text.replace("\0", "").encode("utf-8", "replace")[:most].decode("utf-8", "ignore")

@@ -7,6 +7,7 @@ own. Everything that they share stands under one condition variable.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import queue as queues
@@ -70,8 +71,10 @@ class Worker:
     def activity(self, name: str) -> Callable[[F], F]:
         """Let a function stand for an activity. It gets a Task and returns what
         exact JSON can hold: dict, list, str, int, Decimal, bool, None. It raises
-        Failure to say how it failed."""
+        Failure to say how it failed. It cannot be `async`: it has a thread."""
         def register(function: F) -> F:
+            if inspect.iscoroutinefunction(function):
+                raise TypeError(f"the activity {name!r} is async, and nobody would await it: make it a plain function, which may call asyncio.run")
             if name in self._activities:
                 raise ValueError(f"the activity {name!r} is there twice")
             self._activities[name] = function
@@ -170,7 +173,11 @@ class Worker:
             self._attempts.update(attempts)
             self._changed.notify_all()
         for attempt in attempts:
-            threading.Thread(target=self._perform, args=(attempt,), name=f"ringi {attempt.task.key}", daemon=True).start()
+            try:
+                threading.Thread(target=self._perform, args=(attempt,), name=f"ringi {attempt.task.key}", daemon=True).start()
+            except RuntimeError as error:  # no more threads: without a heartbeat the task goes to another worker
+                log.warning("%s of run %s was not begun: %s", attempt.task.activity, attempt.task.run, error)
+                self._drop(attempt)
 
     # A task is done.
 
