@@ -22,8 +22,12 @@ func ParseStates(texts []string) ([]outbox.State, error) {
 	return states, nil
 }
 
-// ParseAggregate reads TYPE or TYPE/ID.
-func ParseAggregate(text string) (aggregateType, aggregateID string) {
-	aggregateType, aggregateID, _ = strings.Cut(text, "/")
-	return aggregateType, aggregateID
+// ParseAggregate reads TYPE or TYPE/ID. It refuses empty parts: who wrote them
+// meant one aggregate, and without them the messages of all would be selected.
+func ParseAggregate(text string) (aggregateType, aggregateID string, err error) {
+	aggregateType, aggregateID, one := strings.Cut(text, "/")
+	if aggregateType == "" || one && aggregateID == "" {
+		return "", "", fmt.Errorf("%q names no aggregate; write TYPE or TYPE/ID, as in Order/o-17", text)
+	}
+	return aggregateType, aggregateID, nil
 }

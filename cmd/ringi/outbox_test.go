@@ -118,6 +118,37 @@ func TestDeadMessagesAreTriedAgainOrDeleted(t *testing.T) { // O-26
 	w.exits(cli.ExitUsage, nil, "outbox", "changes", "--limit", "0")
 }
 
+func TestAnEmptyChoiceOfMessagesIsNotAll(t *testing.T) { // O-26
+	w := newDesk(t)
+	db := w.shop()
+	hooked := placed("B", 1)
+	hooked.Destination = "hooks"
+	if err := announced(t.Context(), db, placed("A", 1), hooked); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`update outbox set state = 3, attempts = 10`); err != nil {
+		t.Fatal(err)
+	}
+	for _, choice := range [][]string{
+		{"--aggregate", "/"},
+		{"--aggregate", "Order/"},
+		{"--aggregate", ""},
+		{"--aggregate", "", "--state", "dead"},
+		{"--type", "", "--state", "dead"},
+		{"--state", "", "--tenant", "0"},
+	} {
+		w.exits(cli.ExitUsage, nil, append([]string{"outbox", "purge", "--reason", "a test"}, choice...)...)
+	}
+	var got changed
+	w.ok(&got, "outbox", "purge", "--destination", "", "--reason", "of the usual one")
+	if list, _ := w.listed(); got.Messages != 1 || len(list) != 1 || list[0].Destination != "hooks" {
+		t.Errorf("purged %+v and left %+v", got, list)
+	}
+	if both, _ := w.listed("--destination", ",hooks"); len(both) != 1 {
+		t.Errorf("of both: %+v", both)
+	}
+}
+
 func TestDeliveredMessagesAreSentOnceMoreWithAWarning(t *testing.T) { // O-13, O-37
 	w := newDesk(t)
 	db := w.shop()

@@ -18,6 +18,7 @@ import (
 type outboxFlags struct {
 	outbox.Filter
 	states    []string
+	places    []string // destinations, each with commas between
 	aggregate string
 	all       bool
 	payload   bool
@@ -78,7 +79,7 @@ func (p program) outboxListCommand() *cobra.Command {
 		Use: "list [ID...]", Short: "List messages, oldest first",
 		Example: "  ringi outbox list --state dead,parked --payload --json",
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			if err := f.complete(ids); err != nil {
+			if err := f.complete(cmd, ids); err != nil {
 				return err
 			}
 			if f.Limit = min(f.Limit, outbox.MostListed); f.Limit == 0 {
@@ -187,10 +188,10 @@ func (p program) outboxChangeCommand(verb relay.Verb, about, long string) *cobra
 		Use: string(verb) + " [ID...]", Short: about,
 		Long: long + "\n\nName messages by their ids, choose them with flags, or say --all.",
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			if err := f.complete(ids); err != nil {
+			if err := f.complete(cmd, ids); err != nil {
 				return err
 			}
-			if len(ids)+len(f.states)+len(f.Destinations)+len(f.Tenants)+len(f.aggregate)+len(f.Type) == 0 && !f.all {
+			if len(ids)+len(f.states)+len(f.places)+len(f.Tenants)+len(f.aggregate)+len(f.Type) == 0 && !f.all {
 				return cli.Usage("ringi outbox list shows them", "name messages, choose some with flags, or say --all")
 			}
 			if verb != relay.Retry && strings.TrimSpace(f.Reason) == "" {
@@ -247,22 +248,36 @@ func (f *outboxFlags) flags(cmd *cobra.Command) {
 	cli.SettingFlags(cmd, cli.SetDatabase)
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.states, "state", nil, "pending, claimed, delivered, parked or dead")
-	fs.StringSliceVar(&f.Destinations, "destination", nil, "of this destination; '' is the usual one")
+	// No slice of pflag's, which takes '' for none at all.
+	fs.StringArrayVar(&f.places, "destination", nil, "of this destination; '' is the usual one")
 	fs.Int64SliceVar(&f.Tenants, "tenant", nil, "of this tenant")
 	fs.StringVar(&f.aggregate, "aggregate", "", "TYPE or TYPE/ID")
 	fs.StringVar(&f.Type, "type", "", "of this event type")
 	fs.IntVar(&f.Limit, "limit", 0, "at most so many (list: 100 unless told, 1000 at most; else 0 is all)")
 }
 
-// complete makes the filter of the flags.
-func (f *outboxFlags) complete(ids []string) (err error) {
+// complete makes the filter of the flags. One that was given and says nothing, as a
+// script does whose variable is empty, must not select everything.
+func (f *outboxFlags) complete(cmd *cobra.Command, ids []string) (err error) {
 	if f.States, err = relay.ParseStates(f.states); err != nil {
 		return cli.Usage("", "--state: %v", err)
 	}
 	if f.Limit < 0 {
 		return cli.Usage("", "--limit is %d, which is nothing", f.Limit)
 	}
-	f.AggregateType, f.AggregateID = relay.ParseAggregate(f.aggregate)
+	given := cmd.Flags().Changed
+	if given("aggregate") {
+		if f.AggregateType, f.AggregateID, err = relay.ParseAggregate(f.aggregate); err != nil {
+			return cli.Usage("", "--aggregate: %v", err)
+		}
+	}
+	if given("type") && f.Type == "" || given("state") && len(f.states) == 0 {
+		return cli.Usage("leave it out to take all", "--type or --state is empty")
+	}
+	f.Destinations = nil
+	for _, names := range f.places {
+		f.Destinations = append(f.Destinations, strings.Split(names, ",")...)
+	}
 	if len(ids) > 0 {
 		f.IDs = ids
 	}
