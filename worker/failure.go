@@ -62,25 +62,31 @@ func Fail(code, message string) *Failure {
 	return &Failure{Code: code, Message: message, Applied: ringi.AppliedNo}
 }
 
-// failureOf is what is reported of an error. ctx is the function's.
+// failureOf is what is reported of an error. ctx is the function's. The error may
+// be a nil pointer in an interface, and is reported all the same: fmt.Sprint
+// lives through methods that panic.
 func failureOf(ctx context.Context, err error) ringi.Failure {
 	f := &Failure{}
-	if !errors.As(err, &f) {
-		f = &Failure{Code: CodeError, Message: err.Error(), Retryable: true}
+	if !errors.As(err, &f) || f == nil {
+		f = &Failure{Code: CodeError, Message: fmt.Sprintf("%v", err), Retryable: true}
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, ErrTimeout):
 			f.Code = CodeTimedOut
 		case cause != nil:
-			f.Code, f.Message = CodeInterrupted, cause.Error()+": "+err.Error()
+			f.Code, f.Message = CodeInterrupted, fmt.Sprintf("%v: %v", cause, err)
 		}
 	}
 	code := sendable(f.Code, maxCode)
 	if code == "" {
 		code = CodeError
 	}
+	applied := f.Applied
+	if applied != "" && applied != ringi.AppliedNo {
+		applied = ringi.AppliedUnknown // all else would be refused, and the failure never heard
+	}
 	return ringi.Failure{
-		Code: code, Message: sendable(f.Message, maxMessage), Retryable: f.Retryable, Applied: f.Applied,
-		RetryAfterMS: f.RetryAfter.Milliseconds(),
+		Code: code, Message: sendable(f.Message, maxMessage), Retryable: f.Retryable, Applied: applied,
+		RetryAfterMS: max(f.RetryAfter, 0).Milliseconds(),
 	}
 }
 

@@ -50,6 +50,11 @@ func TestAFunctionGetsItsInputAndKeyAndItsOutputIsReported(t *testing.T) { // W1
 	})
 }
 
+// mute is an error whose text cannot be made.
+type mute struct{}
+
+func (mute) Error() string { panic("no text") }
+
 func TestFailuresAreReportedAsTheyAre(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -92,6 +97,20 @@ func TestFailuresAreReportedAsTheyAre(t *testing.T) {
 				return nil, &worker.Failure{Code: "a\x00\xff" + strings.Repeat("b", 300), Message: strings.Repeat("é", 4000)}
 			}, `{}`,
 			ringi.Failure{Code: "a" + strings.Repeat("b", 254), Message: strings.Repeat("é", 2000)},
+		},
+		{
+			"no failure, as an error", func(context.Context, chargeIn) (any, error) { var f *worker.Failure; return nil, f }, `{}`,
+			ringi.Failure{Code: "error", Message: "<nil>", Retryable: true},
+		},
+		{
+			"an error that cannot be shown", func(context.Context, chargeIn) (any, error) { return nil, mute{} }, `{}`,
+			ringi.Failure{Code: "error", Message: "no text", Retryable: true},
+		},
+		{
+			"what the server would refuse", func(context.Context, chargeIn) (any, error) {
+				return nil, &worker.Failure{Code: "busy", Applied: "perhaps", RetryAfter: -time.Second}
+			}, `{}`,
+			ringi.Failure{Code: "busy", Applied: ringi.AppliedUnknown},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
