@@ -66,6 +66,21 @@ class Client(unittest.TestCase):
         fake.client().cancel("a/b c", "wrong order")
         self.assertEqual(fake.asked, [("/v1/runs/a%2Fb%20c/cancel", {"reason": "wrong order"})])
 
+    def test_of_several_servers_the_next_is_asked_while_one_is_away(self) -> None:
+        away, ill = self.serve(), self.serve(problem(503, "unavailable", True))
+        well = self.serve((200, VIEW), (200, VIEW))
+        address = [f"http://127.0.0.1:{fake.http.server_address[1]}" for fake in (away, ill, well)]
+        away.http.server_close()
+        client = ringi.Client(", ".join(address), "key", patience=5)
+        self.addCleanup(client.close)
+        client.show("r")
+        client.show("r")
+        self.assertEqual([len(fake.asked) for fake in (ill, well)], [1, 2])
+
+    def test_an_answer_may_hold_what_python_reads_only_when_asked_to(self) -> None:
+        fake = self.serve((200, {**VIEW, "output": ringi.exact.Encoded("9" * 5000)}))
+        self.assertEqual(str(fake.client().show("r")["output"]), "9" * 5000)
+
     def test_an_address_that_can_never_work_is_refused_at_once(self) -> None:
         for server in ("127.0.0.1:7070", "ftp://x", "http://"):
             with self.assertRaises(ValueError):

@@ -81,7 +81,7 @@ export interface Run {
 }
 
 export interface ClientOptions {
-  /** RINGI_SERVER or http://127.0.0.1:7070 unless given. */
+  /** RINGI_SERVER or http://127.0.0.1:7070 unless given; of several on one database, separated by commas, the next is asked while one is away. */
   server?: string;
   /** The content of the file that RINGI_KEY_FILE names unless given. */
   key?: string;

@@ -73,6 +73,19 @@ test("the name of a run stays one part of the path", async (t) => {
   assert.deepEqual(fake.asked, [["/v1/runs/a%2Fb%20c/cancel", { reason: "wrong order" }]]);
 });
 
+test("of several servers the next is asked while one is away", async (t) => {
+  const away = http.createServer().listen(0, "127.0.0.1");
+  await once(away, "listening");
+  const gone = `http://127.0.0.1:${away.address().port}`;
+  await new Promise((done) => away.close(done));
+  const ill = await serve(t, inOrder(problem(503, "unavailable", true)));
+  const well = await serve(t, inOrder([200, view], [200, view]));
+  const client = new Client({ server: `${gone}, ${ill.address},${well.address}/`, key: "key", patienceMs: 5_000 });
+  await client.show("r");
+  await client.show("r");
+  assert.deepEqual([ill.asked.length, well.asked.length], [1, 2]);
+});
+
 test("an address that can never work is refused at once", () => {
   for (const server of ["127.0.0.1:7070", "ftp://x", "http://"]) assert.throws(() => new Client({ server, key: "" }), TypeError);
 });

@@ -24,9 +24,11 @@ export async function serve(t, answer) {
     server.close();
     server.closeAllConnections();
   });
+  const address = `http://127.0.0.1:${server.address().port}`;
   return {
     asked,
-    client: (patienceMs = 5_000) => new Client({ server: `http://127.0.0.1:${server.address().port}`, key: "key", patienceMs }),
+    address,
+    client: (patienceMs = 5_000) => new Client({ server: address, key: "key", patienceMs }),
     bodies: (path) => asked.filter(([to]) => to === path).map(([, body]) => body),
   };
 }

@@ -100,7 +100,8 @@ class Run(TypedDict, total=False):
 class Client:
     """A server that is reached over HTTP. Safe for threads.
 
-    `server` is RINGI_SERVER or http://127.0.0.1:7070 unless given, `key` the
+    `server` is RINGI_SERVER or http://127.0.0.1:7070 unless given; of several on
+    one database, separated by commas, the next is asked while one is away. `key` is the
     content of the file that RINGI_KEY_FILE names. A request that got no answer,
     or that may succeed later, is sent again until `patience` seconds are over:
     every method may be repeated without harm, except `start` without a key,

@@ -21,8 +21,11 @@ class Encoded:
 
 
 def loads(text: bytes | str) -> Any:
-    """Read JSON. No digit of a number is lost."""
-    return json.loads(text, parse_float=Decimal, parse_constant=_no_number)
+    """Read JSON. No digit of a number is lost. Raises ValueError."""
+    try:
+        return json.loads(text, parse_float=Decimal, parse_int=_whole, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def dumps(value: Any) -> str:
@@ -30,6 +33,13 @@ def dumps(value: Any) -> str:
     out: list[str] = []
     _write(value, out.append)
     return "".join(out)
+
+
+def _whole(text: str) -> int | Decimal:
+    try:
+        return int(text)
+    except ValueError:  # more digits than Python turns into an int unless told to
+        return Decimal(text)
 
 
 def _no_number(text: str) -> Any:

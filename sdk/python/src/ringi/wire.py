@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
+import time
 import urllib.parse
 from contextlib import contextmanager
 from typing import Any, Iterator, Union
@@ -17,6 +18,9 @@ ANSWER = 30.0
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
+#: Seconds that another server than the first is asked once the first did not answer.
+_HOME_AFTER = 3.0
+
 #: Codes of answers that something in between gave. Of the rest nobody knows what
 #: the server would have said.
 _CODES = {401: "unauthenticated", 403: "forbidden", 413: "too_large", 429: "limit"}
@@ -28,23 +32,58 @@ def pause_after(failures: int, error: RingiError | None = None) -> float:
     return max(pause, error.retry_after if error else 0.0)
 
 
+class Places:
+    """The servers of one database, of which any will do. The first is the one to
+    ask; while it does not answer another is. Safe for threads."""
+
+    def __init__(self, servers: str) -> None:
+        self._all = [_address(server.strip()) for server in servers.split(",")]
+        self._at, self._left = 0, 0.0  # the one to ask, and when the first was left
+        self._lock = threading.Lock()
+
+    def here(self) -> str:
+        """The server to ask now."""
+        with self._lock:
+            if self._at and time.monotonic() - self._left >= _HOME_AFTER:
+                self._at = 0
+            return self._all[self._at]
+
+    def failed(self, server: str) -> None:
+        """It did not answer, or can answer nothing durably. Of several requests
+        that met the same failure the first moves on."""
+        with self._lock:
+            if self._all[self._at] == server:
+                self._left = self._left if self._at else time.monotonic()
+                self._at = (self._at + 1) % len(self._all)
+
+
+def _address(server: str) -> str:
+    try:
+        url = urllib.parse.urlsplit(server)
+        good = url.scheme in ("http", "https") and url.hostname and not url.query and (url.port is None or url.port > 0)
+    except ValueError:  # a port that is no number
+        good = False
+    if not good:
+        raise ValueError(f"the server {server!r} is not an address: give http:// or https:// and a host; several are separated by commas")
+    return server
+
+
 class Line:
     """A connection that is kept between requests. One thread at a time calls;
     any thread may hang up."""
 
-    def __init__(self, server: str, key: str) -> None:
-        url = urllib.parse.urlsplit(server)
-        if url.scheme not in ("http", "https") or not url.hostname or url.query:
-            raise ValueError(f"the server {server!r} is not an address: give http:// or https:// and a host")
-        make = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        self._connection: http.client.HTTPConnection = make(url.hostname, url.port, timeout=ANSWER)
-        self._server = server
-        self._path = url.path.rstrip("/")
+    def __init__(self, places: Places, key: str) -> None:
+        self._places = places
+        self._connect_to(places.here())
         self._headers = {"Accept": "application/json", **({"Authorization": "Bearer " + key} if key else {})}
         self._hung_up = False
 
     def call(self, method: str, path: str, body: Union[bytes, None] = None, kind: str = "application/json", timeout: float = ANSWER) -> Any:
         """Send one request and return the decoded answer. Raises RingiError."""
+        server = self._places.here()
+        if server != self._server:
+            self._connection.close()
+            self._connect_to(server)
         connection = self._connection
         headers = {**self._headers, "Content-Type": kind} if body is not None else self._headers
         sent = False
@@ -61,6 +100,8 @@ class Line:
             content = answer.read()
         except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: hung up in the middle of TLS
             connection.close()
+            if not self._hung_up:
+                self._places.failed(server)
             raise RingiError(
                 "unavailable", f"no answer from {self._server}: {error or type(error).__name__}",
                 hint="is it running?", retryable=True, sent=sent,
@@ -73,7 +114,15 @@ class Line:
                     "unavailable", f"the answer of {self._server} is not JSON", hint="check the address",
                     retryable=True, status=answer.status,
                 ) from error
+        if answer.status == 503:
+            self._places.failed(server)
         raise _refusal(answer, content)
+
+    def _connect_to(self, server: str) -> None:
+        url = urllib.parse.urlsplit(server)
+        make = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        self._connection: http.client.HTTPConnection = make(url.hostname or "", url.port, timeout=ANSWER)
+        self._server, self._path = server, url.path.rstrip("/")
 
     def hang_up(self) -> None:
         """End the request under way, and every later one, without an answer."""
@@ -90,16 +139,15 @@ class Line:
 
 
 class Lines:
-    """As many lines to one server as are needed at once. Safe for threads."""
+    """As many lines to the servers of one database as are needed at once. Safe for threads."""
 
-    def __init__(self, server: str, key: str) -> None:
-        self._server, self._key = server, key
+    def __init__(self, servers: str, key: str) -> None:
+        self._places, self._key = Places(servers), key
         self._idle: list[Line] = []
         self._lock = threading.Lock()
-        self.new().close()  # refuses a wrong address at once
 
     def new(self) -> Line:
-        return Line(self._server, self._key)
+        return Line(self._places, self._key)
 
     @contextmanager
     def take(self, fresh: bool = False) -> Iterator[Line]:
