@@ -131,6 +131,9 @@ type Report struct {
 	Down  error
 	Until time.Time
 
+	// Refused is why the first of the refused messages was; nil if none was.
+	Refused error
+
 	// Err is what the round returned.
 	Err error
 }
@@ -304,6 +307,9 @@ func (r *Relay) try(ctx context.Context, rep *Report, tries []ClaimedMessage) er
 	failed := map[Key]bool{}
 	for i := range tries {
 		m := &tries[i]
+		if rep.Refused == nil && Refused(results[i]) {
+			rep.Refused = results[i]
+		}
 		mark := r.markOf(m, results[i], now, alive, ctx.Err() != nil, failed[m.Key()] && m.Seq > 0)
 		if mark.Outcome != MarkDelivered && m.Seq > 0 {
 			failed[m.Key()] = true

@@ -580,7 +580,7 @@ func TestAReportSaysWhatARoundDid(t *testing.T) {
 	if _, err := w.Round(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := []outbox.Report{{At: begin, Claimed: 3, Delivered: 1, Dead: 1, Released: 1}}
+	want := []outbox.Report{{At: begin, Claimed: 3, Delivered: 1, Dead: 1, Released: 1, Refused: errBad}}
 	if !slices.Equal(w.reports, want) {
 		t.Errorf("got %+v, want %+v", w.reports, want)
 	}

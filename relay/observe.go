@@ -25,11 +25,14 @@ func Log(log *slog.Logger, r outbox.Report) {
 	case r.Down != nil:
 		log.Warn("the destination of messages is down", "destination", r.Destination, "err", r.Down, "again", r.Until)
 	}
+	if r.Refused != nil && r.Failed > 0 {
+		log.Warn("messages were refused and are tried again; later ones of their aggregates wait", "destination", r.Destination, "messages", r.Failed, "err", r.Refused)
+	}
 	if r.Dead > 0 {
-		log.Error("messages were set aside after their last try: ringi outbox list --state dead", "destination", r.Destination, "messages", r.Dead)
+		log.Error("messages were set aside after their last try: ringi outbox list --state dead", "destination", r.Destination, "messages", r.Dead, "err", r.Refused)
 	}
 	if r.Parked > 0 {
-		log.Error("messages were parked after their last try, and their aggregates wait: ringi outbox list --state parked", "destination", r.Destination, "aggregates", r.Parked)
+		log.Error("messages were parked after their last try, and their aggregates wait: ringi outbox list --state parked", "destination", r.Destination, "aggregates", r.Parked, "err", r.Refused)
 	}
 	if r.Lost > 0 {
 		log.Warn("marks changed nothing: the lease had ended, so these messages may arrive twice", "destination", r.Destination, "messages", r.Lost)

@@ -43,6 +43,23 @@ func scrape(t *testing.T, m *relay.Metrics) string {
 	return b.String()
 }
 
+func TestRefusalsAreInTheLogWithTheirReason(t *testing.T) { // O-22
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	refused := outbox.Refuse(errors.New("schema mismatch"))
+	relay.Log(log, outbox.Report{Destination: "audit", Claimed: 3, Delivered: 3})
+	if text.Len() > 0 {
+		t.Errorf("nothing is wrong: %s", &text)
+	}
+	for _, r := range []outbox.Report{{Failed: 2, Refused: refused}, {Dead: 1, Refused: refused}, {Parked: 1, Refused: refused}} {
+		text.Reset()
+		relay.Log(log, r)
+		if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "schema mismatch") {
+			t.Errorf("of %+v the log says %q", r, got)
+		}
+	}
+}
+
 func TestTheMetricsShowDepthAgeAndWork(t *testing.T) { // O-22
 	now := time.UnixMilli(1_700_000_000_000)
 	depths, fail := []outbox.Depth{{Destination: "audit", Tenant: 7, Pending: 3, Claimed: 2, Failing: 1, Parked: 4, Dead: 5, Oldest: now.Add(-90 * time.Second)}}, error(nil)

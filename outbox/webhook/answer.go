@@ -34,8 +34,7 @@ func judge(resp *http.Response, body []byte, now time.Time) answer {
 	switch status := resp.StatusCode; {
 	case status >= 200 && status < 300:
 		return a
-	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
-		status < 400, status >= 500:
+	case status < 400, status >= 500, ofEndpoint(status):
 		a.verdict = down
 	default:
 		a.verdict = refused
@@ -49,6 +48,18 @@ func judge(resp *http.Response, body []byte, now time.Time) answer {
 	return a
 }
 
+// ofEndpoint tells whether a 4xx says something about the endpoint and not about
+// the message: it is slow or busy, does not know our secret, or is not at this
+// address. All messages would meet the same, and none should be set aside for it.
+func ofEndpoint(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusProxyAuthRequired,
+		http.StatusRequestTimeout, http.StatusGone, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return false
+}
+
 // error is the answer for the relay.
 func (a answer) error(host string) error {
 	err := fmt.Errorf("webhook: %s answered %d %s: %q", host, a.status, http.StatusText(a.status), a.text)
@@ -56,7 +67,7 @@ func (a answer) error(host string) error {
 	case a.verdict == delivered:
 		return nil
 	case a.status == http.StatusGone:
-		return outbox.Refuse(fmt.Errorf("%w; the endpoint wants no more messages, so remove it or its route", err))
+		return fmt.Errorf("%w; the endpoint wants no more messages, so remove it or its route", err)
 	case a.verdict == refused:
 		return outbox.Refuse(err)
 	case a.patience >= 0:

@@ -24,8 +24,12 @@
 //	2xx                 delivered
 //	429, 503 with Retry-After   later; no message is to blame
 //	408, 425, 5xx, 3xx, none    the endpoint's failure; tried again
-//	410                 the endpoint is gone: the message is refused
+//	401, 403, 404, 405, 407, 410    the same: a secret, a route or the endpoint
+//	                    itself is not what it was, for all messages alike
 //	other 4xx           the message is refused
+//
+// An endpoint that takes other messages of the same batch is not down: then such
+// an answer counts as an attempt of the message.
 //
 // Retry-After is followed up to RetryAfterMost. Redirects are not followed,
 // since they would carry a signed message to somebody who was never named.

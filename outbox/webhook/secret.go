@@ -38,7 +38,7 @@ type Secret struct{ key []byte }
 func ParseSecret(text string) (Secret, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	if !ok {
-		return Secret{}, fmt.Errorf("webhook: a secret begins with %s; make one with NewSecret", secretPrefix)
+		return Secret{}, fmt.Errorf("webhook: a secret begins with %s and goes on in base64; make one with NewSecret, or of 32 random bytes", secretPrefix)
 	}
 	key, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
