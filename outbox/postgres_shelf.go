@@ -40,9 +40,8 @@ const (
 	// its share of the claim, for those that turn out not to be claimable.
 	morePerTenant = 16
 
-	// cheapLook is how long a full look may take without being put off. After one
-	// that took longer, the next comes when fullLookShare times as much has passed.
-	cheapLook     = 10 * time.Millisecond
+	// fullLookShare times as much as a full look took passes before the next, unless
+	// a short one finds nothing.
 	fullLookShare = 20
 
 	// mostHeads bounds the keys whose heads are remembered.
@@ -82,10 +81,7 @@ func (l *look) choose(ctx context.Context, tx *sql.Tx, c Claim, fences map[int]i
 	begun := time.Now()
 	sh.ahead = nil
 	ch, err := choose(ctx, sh, c, l.turn)
-	l.again = c.Now
-	if cost := time.Since(begun); cost > cheapLook {
-		l.again = c.Now.Add(fullLookShare * cost)
-	}
+	l.again = c.Now.Add(fullLookShare * time.Since(begun))
 	return ch, err
 }
 
