@@ -33,6 +33,7 @@ type choice struct {
 func (w *world) step() {
 	w.steps++
 	w.pairs()
+	w.overslept()
 	w.choices = w.choices[:0]
 	for i, e := range w.agenda {
 		if !e.due.After(w.now) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 )
 
 // answered looks at an answer in the moment in which a node gives it: what it
@@ -125,7 +126,7 @@ func (x *watch) reported(sh *shadow, ref ringi.CallRef, kind string, r ringi.Res
 	case taken && was == kind:
 		x.w.fail("report", "run %s: the report of %s under %s was taken before, and its repeat is called stale", short(sh.key.Run), ref.Step, tokenText(ref.Token))
 	}
-	x.w.struck(LateResult, "of run %s", short(sh.key.Run))
+	x.w.struck(fault.LateResult, "of run %s", short(sh.key.Run))
 	st := stepOf(sh.state, ref.Step)
 	if kind != "succeeded" || ref.Direction != ringi.Forward || st == nil || sh.state.End != nil || st.Effect == "pure" {
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/sim/fault"
 )
 
 // A broker takes the messages of the outbox from a relay, and remembers what
@@ -43,22 +44,22 @@ var errBroker = errors.New("the broker does not answer")
 func (b *broker) Publish(_ context.Context, msgs []outbox.Message) []error {
 	answers := make([]error, len(msgs))
 	w := b.w
-	if w.strikes(SinkDown, 0.15) {
-		w.struck(SinkDown, "%d messages", len(msgs))
+	if w.strikes(fault.SinkDown, 0.15) {
+		w.struck(fault.SinkDown, "%d messages", len(msgs))
 		for i := range answers {
 			answers[i] = errBroker
 		}
 		return answers
 	}
-	if w.strikes(RelayCrash, 0.15) {
-		w.struck(RelayCrash, "with %d messages", len(msgs))
+	if w.strikes(fault.RelayCrash, 0.15) {
+		w.struck(fault.RelayCrash, "with %d messages", len(msgs))
 		b.take(msgs[:w.faults.below(len(msgs)+1)])
 		panic(errRelayDied)
 	}
-	unheard := w.strikes(SinkUnheard, 0.2)
+	unheard := w.strikes(fault.SinkUnheard, 0.2)
 	b.take(msgs)
 	if unheard {
-		w.struck(SinkUnheard, "%d messages", len(msgs))
+		w.struck(fault.SinkUnheard, "%d messages", len(msgs))
 		for i := range answers {
 			answers[i] = errBroker
 		}
@@ -88,9 +89,9 @@ func (b *broker) restored() { b.fresh++ }
 
 // round lets the relay do one round, and puts the next on the agenda.
 func (b *broker) round() {
-	was := b.w.count.faults[string(RelayCrash)]
+	was := b.w.count.faults[string(fault.RelayCrash)]
 	_, err := b.relay.Round(context.Background())
-	if b.w.count.faults[string(RelayCrash)] > was {
+	if b.w.count.faults[string(fault.RelayCrash)] > was {
 		b.begin() // the process is gone, and its claims wait for their leases
 	} else if err != nil {
 		b.w.fail("relay", "its round failed: %v", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -71,7 +72,7 @@ func (db *database) Commit(ctx context.Context, writes ...store.Write) (store.Co
 			db.w.trace("lost ", string(w.Key.Run), " ", string(what))
 			db.w.tell("a write of run %s was lost: %s", short(w.Key.Run), what)
 			if what == store.CondSequence {
-				db.w.struck(StaleCache, "run %s had moved on from event %d", short(w.Key.Run), w.First-1)
+				db.w.struck(fault.StaleCache, "run %s had moved on from event %d", short(w.Key.Run), w.First-1)
 			}
 			continue
 		}
@@ -114,7 +115,7 @@ func (db *database) DueTimers(ctx context.Context, now, until time.Time, limit i
 	due, err := db.Driver.DueTimers(ctx, now, until, limit)
 	for _, t := range due {
 		if db.timers[t]++; db.timers[t] == 2 {
-			db.w.struck(TimerRepeated, "%s of run %s", t.ID, short(t.Key.Run))
+			db.w.struck(fault.TimerRepeated, "%s of run %s", t.ID, short(t.Key.Run))
 		}
 	}
 	return due, err
@@ -123,7 +124,7 @@ func (db *database) DueTimers(ctx context.Context, now, until time.Time, limit i
 // Settle applies what a sweep decided, and counts what was given back.
 func (db *database) Settle(ctx context.Context, s store.Settlement) error {
 	for _, l := range s.Lapses {
-		db.w.struck(HandOverLapsed, "lane %d of run %s", l.Lane, short(l.Key.Run))
+		db.w.struck(fault.HandOverLapsed, "lane %d of run %s", l.Lane, short(l.Key.Run))
 	}
 	return db.Driver.Settle(ctx, s)
 }
@@ -232,7 +233,7 @@ func (db *database) restore() {
 	}
 	db.restores++
 	db.Driver = db.backup.Copy(fmt.Sprint(db.restores))
-	db.w.struck(StoreRestored, "%d runs lost events", gone)
+	db.w.struck(fault.StoreRestored, "%d runs lost events", gone)
 	db.w.watch.restored()
 	db.w.broker.restored()
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/sqlite"
 )
@@ -108,9 +109,9 @@ func (o diskOutbox) Stats(ctx context.Context) (outbox.Stats, error) {
 // line in which what happened differs.
 func both(t *testing.T, seed uint64, short time.Duration) (lives int, difference string) {
 	t.Helper()
-	var faults []Fault
-	for _, f := range Faults() {
-		if f != StoreRestored { // a file has no backup to come back to
+	var faults []fault.Kind
+	for _, f := range fault.Kinds() {
+		if f != fault.StoreRestored { // a file has no backup to come back to
 			faults = append(faults, f)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 )
 
 // A sender is somebody outside of the nodes who talks to them over a network.
@@ -22,7 +23,7 @@ func (s *sender) alive() bool { return s.gone == nil || !s.gone() }
 
 // travel is how long a message is under way.
 func (w *world) travel() time.Duration {
-	if w.strikes(MessageReordered, 0.08) {
+	if w.strikes(fault.MessageReordered, 0.08) {
 		return w.faults.span(0, 9*time.Second)
 	}
 	return w.order.span(200*time.Microsecond, 20*time.Millisecond)
@@ -34,17 +35,17 @@ func (s *sender) send(n *node, what string, arrive func(*node)) {
 	w.messages++
 	number, times := w.messages, 1
 	switch {
-	case w.strikes(RequestLost, 0.04):
-		w.struck(RequestLost, "%s of %s to %s", what, s.name, n.name)
+	case w.strikes(fault.RequestLost, 0.04):
+		w.struck(fault.RequestLost, "%s of %s to %s", what, s.name, n.name)
 		return
-	case w.strikes(RequestRepeated, 0.04):
+	case w.strikes(fault.RequestRepeated, 0.04):
 		times = 2
-		w.struck(RequestRepeated, "%s of %s to %s", what, s.name, n.name)
+		w.struck(fault.RequestRepeated, "%s of %s to %s", what, s.name, n.name)
 	}
 	for range times {
 		w.arrive(n, w.travel(), what+" of "+s.name+" at "+n.name, func() {
 			if number < s.received[n.name] {
-				w.struck(MessageReordered, "%s of %s to %s", what, s.name, n.name)
+				w.struck(fault.MessageReordered, "%s of %s to %s", what, s.name, n.name)
 			}
 			s.received[n.name] = max(s.received[n.name], number)
 			arrive(n)
@@ -71,12 +72,12 @@ func (s *sender) back(n *node, what string, arrive func()) {
 	w := s.w
 	times := 1
 	switch {
-	case w.strikes(AnswerLost, 0.04):
-		w.struck(AnswerLost, "to %s of %s from %s", what, s.name, n.name)
+	case w.strikes(fault.AnswerLost, 0.04):
+		w.struck(fault.AnswerLost, "to %s of %s from %s", what, s.name, n.name)
 		return
-	case w.strikes(AnswerRepeated, 0.02):
+	case w.strikes(fault.AnswerRepeated, 0.02):
 		times = 2
-		w.struck(AnswerRepeated, "to %s of %s from %s", what, s.name, n.name)
+		w.struck(fault.AnswerRepeated, "to %s of %s from %s", what, s.name, n.name)
 	}
 	for range times {
 		w.after(w.travel(), "answer to "+what+" of "+s.name, func() {

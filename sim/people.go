@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 )
 
 // people are the persons of a world, and a machine that would like to be one.
@@ -63,34 +64,41 @@ func (c *crowd) begin() {
 	erin, _ := person("erin")
 	c.send(erin, "", start, func(r ringi.Result) {
 		if r.Err != nil || !r.Created {
-			w.struck(StartRepeated, "of %s: %s", start.Definition, errorText(r.Err))
+			w.struck(fault.StartRepeated, "of %s: %s", start.Definition, errorText(r.Err))
 		}
 	})
-	if start.Key != "" && w.strikes(StartRepeated, 0.3) {
+	if start.Key != "" && w.strikes(fault.StartRepeated, 0.3) {
 		c.send(erin, "", start, nil)
 	}
 }
 
 func eventKeys() []string { return []string{"a", "b", "c"} }
 
+// newEvent makes an event that nobody has sent yet.
+func (c *crowd) newEvent(name, key string) ringi.SentEvent {
+	c.events++
+	e := ringi.SentEvent{ID: fmt.Sprintf("event-%d", c.events), Name: name, Key: key, Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, c.events))}
+	c.w.sent[e.ID] = e
+	return e
+}
+
 // event sends an event; now and then again under the same id.
 func (c *crowd) event(name, key string) {
 	w := c.w
-	c.events++
-	id := fmt.Sprintf("event-%d", c.events)
-	e := ringi.SendEvent{ID: id, Name: name, Key: key, Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, c.events))}
+	sent := c.newEvent(name, key)
+	id := sent.ID
+	e := ringi.SendEvent{ID: id, Name: name, Key: key, Data: sent.Data}
 	if w.actors.hit(0.2) && !w.calm {
 		e.Keep = 30 * time.Second
 	}
-	w.sent[id] = ringi.SentEvent{ID: id, Name: name, Key: key}
 	if c.over(name, key) {
-		w.struck(EventLate, "%s of %s %s", id, name, key)
+		w.struck(fault.EventLate, "%s of %s %s", id, name, key)
 	}
 	robot, _ := person("robot")
 	w.count.commands["send_event"]++
 	c.send(robot, "", e, nil)
-	if w.strikes(EventRepeated, 0.3) {
-		w.struck(EventRepeated, "%s", id)
+	if w.strikes(fault.EventRepeated, 0.3) {
+		w.struck(fault.EventRepeated, "%s", id)
 		w.after(w.order.span(0, 5*time.Second), "event again", func() { c.send(robot, "", e, nil) })
 	}
 }
@@ -139,19 +147,19 @@ func (c *crowd) vote() {
 	p, v := drawVote(d, a)
 	send := func() { c.send(p, a.Run, v, func(r ringi.Result) { c.voted(p, r) }) }
 	send()
-	if w.strikes(DoubleClick, 0.25) {
-		w.struck(DoubleClick, "%s on %s of run %s", p.ID, a.Step, short(a.Run))
+	if w.strikes(fault.DoubleClick, 0.25) {
+		w.struck(fault.DoubleClick, "%s on %s of run %s", p.ID, a.Step, short(a.Run))
 		send()
 	}
-	if w.strikes(WithdrawRace, 0.25) {
+	if w.strikes(fault.WithdrawRace, 0.25) {
 		w.after(d.span(0, 400*time.Millisecond), "withdrawal", func() {
-			w.struck(WithdrawRace, "%s on %s of run %s", p.ID, a.Step, short(a.Run))
+			w.struck(fault.WithdrawRace, "%s on %s of run %s", p.ID, a.Step, short(a.Run))
 			c.send(p, a.Run, ringi.WithdrawDecision{Step: a.Step, Reason: "a second thought"}, nil)
 		})
 	}
-	if left := a.ExpiresAt.Sub(w.db.clock.now()); left > 0 && left < time.Hour && w.strikes(ExpiryRace, 0.4) {
+	if left := a.ExpiresAt.Sub(w.db.clock.now()); left > 0 && left < time.Hour && w.strikes(fault.ExpiryRace, 0.4) {
 		w.after(left-10*time.Millisecond+d.span(0, 20*time.Millisecond), "vote at the expiry", func() {
-			w.struck(ExpiryRace, "%s of run %s", a.Step, short(a.Run))
+			w.struck(fault.ExpiryRace, "%s of run %s", a.Step, short(a.Run))
 			send()
 		})
 	}
@@ -159,7 +167,7 @@ func (c *crowd) vote() {
 
 func (c *crowd) voted(p ringi.Actor, r ringi.Result) {
 	if ringi.ErrorCode(r.Err) == ringi.CodeForbidden {
-		c.w.struck(ForeignVote, "%s on run %s", p.ID, short(r.Run))
+		c.w.struck(fault.ForeignVote, "%s on run %s", p.ID, short(r.Run))
 	}
 }
 
@@ -173,7 +181,7 @@ func (c *crowd) operate() {
 	sh := runs[d.below(len(runs))]
 	op := ringi.Actor{ID: "op", Kind: one(d, ringi.Person, ringi.Machine)}
 	if sh.state.End != nil {
-		w.struck(CommandAtEnded, "run %s", short(sh.key.Run))
+		w.struck(fault.CommandAtEnded, "run %s", short(sh.key.Run))
 	}
 	var do ringi.Action
 	switch k := d.below(30); {
@@ -210,7 +218,7 @@ func (c *crowd) flood() {
 			if sh.state.End != nil || st.Attempts == 0 {
 				continue
 			}
-			w.struck(EvidenceFlood, "about %s of run %s", st.ID, short(sh.key.Run))
+			w.struck(fault.EvidenceFlood, "about %s of run %s", st.ID, short(sh.key.Run))
 			ref := ringi.CallRef{Step: st.ID, Attempt: 99, Token: 1}
 			commands := make([]ringi.Command, ringi.MaxEvidence+50)
 			for i := range commands {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi/sim"
+	"github.com/ringiflow/ringi/sim/fault"
 )
 
 // Seeds that once found a fault play on without one. What a seed plays changes
@@ -12,12 +13,12 @@ func TestSeedsThatFoundAFaultAreCleanNow(t *testing.T) { // W31
 	for _, c := range []struct {
 		name   string
 		seed   uint64
-		faults []sim.Fault
+		faults []fault.Kind
 	}{
-		{"an attempt is given up beside one that somebody works on", 87, sim.Faults()},
+		{"an attempt is given up beside one that somebody works on", 87, fault.Kinds()},
 		{"a timer's row is not dropped from a database that was restored meanwhile", 28, nil},
-		{"a timer's row is not dropped after a restore, with everything breaking", 289, sim.Faults()},
-		{"a lease is held to the time that its giver knew", 613964, sim.Faults()},
+		{"a timer's row is not dropped after a restore, with everything breaking", 289, fault.Kinds()},
+		{"a lease is held to the time that its giver knew", 613964, fault.Kinds()},
 	} {
 		for _, v := range sim.Run(t.Context(), sim.Config{Seed: c.seed, Faults: c.faults}).Found {
 			t.Errorf("%s: %s", c.name, v.Story)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/workflow"
 )
 
@@ -147,15 +148,15 @@ func (s *service) put(task ringi.Task, d *deed) outcome {
 	case d.refused || d.undone || d.times+d.excused == 0 && s.w.actors.hit(0.1):
 		d.refused = true
 		return declined()
-	case s.w.strikes(ServiceFlaky, 0.12):
-		s.w.struck(ServiceFlaky, "%s refuses the connection", d)
+	case s.w.strikes(fault.ServiceFlaky, 0.12):
+		s.w.struck(fault.ServiceFlaky, "%s refuses the connection", d)
 		return flaky("")
 	}
 	s.takesPlace(task, d)
 	o := s.answer(task)
 	d.answer = o.output
-	if s.w.strikes(ServiceFlaky, 0.1) {
-		s.w.struck(ServiceFlaky, "%s does not say that it took place", d)
+	if s.w.strikes(fault.ServiceFlaky, 0.1) {
+		s.w.struck(fault.ServiceFlaky, "%s does not say that it took place", d)
 		return flaky("")
 	}
 	return o
@@ -166,18 +167,18 @@ func (s *service) again(task ringi.Task, d *deed) outcome {
 	switch {
 	case d.undone || s.w.actors.hit(0.15):
 		return declined()
-	case s.w.strikes(ServiceFlaky, 0.1):
-		s.w.struck(ServiceFlaky, "%s says that nothing took place", d)
+	case s.w.strikes(fault.ServiceFlaky, 0.1):
+		s.w.struck(fault.ServiceFlaky, "%s says that nothing took place", d)
 		return flaky(ringi.AppliedNo)
-	case s.w.strikes(ServiceFlaky, 0.08):
-		s.w.struck(ServiceFlaky, "%s does not say that nothing took place", d)
+	case s.w.strikes(fault.ServiceFlaky, 0.08):
+		s.w.struck(fault.ServiceFlaky, "%s does not say that nothing took place", d)
 		return flaky("")
 	}
 	s.takesPlace(task, d)
 	o := s.answer(task)
 	d.answer = o.output
-	if s.w.strikes(ServiceFlaky, 0.1) {
-		s.w.struck(ServiceFlaky, "%s does not say that it took place", d)
+	if s.w.strikes(fault.ServiceFlaky, 0.1) {
+		s.w.struck(fault.ServiceFlaky, "%s does not say that it took place", d)
 		return flaky("")
 	}
 	return o
@@ -185,8 +186,8 @@ func (s *service) again(task ringi.Task, d *deed) outcome {
 
 // find says what the books know of a key.
 func (s *service) find(task ringi.Task) outcome {
-	if s.w.strikes(ProbeUnknown, 0.5) {
-		s.w.struck(ProbeUnknown, "about %s of run %s", task.Step, short(task.Run))
+	if s.w.strikes(fault.ProbeUnknown, 0.5) {
+		s.w.struck(fault.ProbeUnknown, "about %s of run %s", task.Step, short(task.Run))
 		return one(s.w.actors, flaky(""), outcome{output: json.RawMessage(`{"applied":"unknown"}`)})
 	}
 	var in struct {
@@ -208,8 +209,8 @@ func (s *service) undo(task ringi.Task, d *deed, keyed bool) outcome {
 		return outcome{output: d.answer}
 	}
 	switch {
-	case s.w.strikes(ServiceFlaky, 0.15):
-		s.w.struck(ServiceFlaky, "%s fails", d)
+	case s.w.strikes(fault.ServiceFlaky, 0.15):
+		s.w.struck(fault.ServiceFlaky, "%s fails", d)
 		return flaky(one(s.w.actors, ringi.AppliedNo, ""))
 	case s.w.actors.hit(0.1):
 		return declined()
@@ -221,8 +222,8 @@ func (s *service) undo(task ringi.Task, d *deed, keyed bool) outcome {
 	} else {
 		s.deeds[deedName{run: task.Run, step: task.Step}] = &deed{name: deedName{run: task.Run, step: task.Step}, undone: true}
 	}
-	if s.w.strikes(ServiceFlaky, 0.08) {
-		s.w.struck(ServiceFlaky, "%s does not say that it took place", d)
+	if s.w.strikes(fault.ServiceFlaky, 0.08) {
+		s.w.struck(fault.ServiceFlaky, "%s does not say that it took place", d)
 		return flaky("")
 	}
 	return outcome{output: d.answer}
@@ -231,8 +232,8 @@ func (s *service) undo(task ringi.Task, d *deed, keyed bool) outcome {
 // answer makes an output.
 func (s *service) answer(task ringi.Task) outcome {
 	s.serial++
-	if s.w.strikes(BadOutput, 0.08) {
-		s.w.struck(BadOutput, "of %s of run %s", task.Step, short(task.Run))
+	if s.w.strikes(fault.BadOutput, 0.08) {
+		s.w.struck(fault.BadOutput, "of %s of run %s", task.Step, short(task.Run))
 		return outcome{output: json.RawMessage(fmt.Sprintf(`{"id":%d}`, s.serial))}
 	}
 	return outcome{output: json.RawMessage(fmt.Sprintf(`{"id":"x%d","n":%d}`, s.serial, s.w.actors.below(10)))}

@@ -3,78 +3,10 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/ringiflow/ringi/sim/fault"
 )
-
-// Skips are the numbers of perturbations that do not take place, as spans from
-// a first to a last, in order.
-type Skips []Skip
-
-// A Skip is a span of numbers, both ends included.
-type Skip struct{ From, To int }
-
-func (s Skips) has(n int) bool {
-	i, found := slices.BinarySearchFunc(s, n, func(x Skip, n int) int {
-		switch {
-		case x.To < n:
-			return -1
-		case x.From > n:
-			return 1
-		}
-		return 0
-	})
-	return found && i < len(s)
-}
-
-// String writes the spans as ParseSkips reads them: 3,5-9.
-func (s Skips) String() string {
-	parts := make([]string, len(s))
-	for i, x := range s {
-		parts[i] = strconv.Itoa(x.From)
-		if x.To > x.From {
-			parts[i] += "-" + strconv.Itoa(x.To)
-		}
-	}
-	return strings.Join(parts, ",")
-}
-
-// ParseSkips reads spans of numbers such as 3,5-9, in ascending order.
-func ParseSkips(text string) (Skips, error) {
-	var out Skips
-	if text == "" {
-		return nil, nil
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		low, high, isSpan := strings.Cut(part, "-")
-		if !isSpan {
-			high = low
-		}
-		from, err1 := strconv.Atoi(low)
-		to, err2 := strconv.Atoi(high)
-		if err1 != nil || err2 != nil || from < 1 || to < from || len(out) > 0 && from <= out[len(out)-1].To {
-			return nil, fmt.Errorf("sim: %q is no ascending list of numbers such as 3,5-9", text)
-		}
-		out = append(out, Skip{from, to})
-	}
-	return out, nil
-}
-
-// with adds a span and joins what touches.
-func (s Skips) with(from, to int) Skips {
-	all := append(slices.Clone(s), Skip{from, to})
-	slices.SortFunc(all, func(a, b Skip) int { return a.From - b.From })
-	out := all[:1]
-	for _, x := range all[1:] {
-		last := &out[len(out)-1]
-		if x.From <= last.To+1 {
-			last.To = max(last.To, x.To)
-			continue
-		}
-		out = append(out, x)
-	}
-	return out
-}
 
 // mostReplays bounds how often a program is played while it is made smaller.
 const mostReplays = 160
@@ -100,8 +32,8 @@ func shrink(o options, w *world) options {
 	s.faults()
 	for size := max(s.last.ordinal/2, 1); size >= 1 && s.replays < mostReplays; size /= 2 {
 		for from := 1; from <= s.last.ordinal && s.replays < mostReplays; from += size {
-			if !s.best.Skip.has(from) || !s.best.Skip.has(min(from+size-1, s.last.ordinal)) {
-				s.try(func(o *options) { o.Skip = o.Skip.with(from, from+size-1) })
+			if !s.best.Skip.Has(from) || !s.best.Skip.Has(min(from+size-1, s.last.ordinal)) {
+				s.try(func(o *options) { o.Skip = o.Skip.With(from, from+size-1) })
 			}
 		}
 	}
@@ -135,18 +67,18 @@ func (s *shrinker) fewer(have int, set func(*options, int)) {
 // faults leaves out kinds that are not needed. Naming those that are changes
 // their strength, so that the first try is to name all that struck.
 func (s *shrinker) faults() {
-	var struck []Fault
-	for _, f := range Faults() {
+	var struck []fault.Kind
+	for _, f := range fault.Kinds() {
 		if s.last.count.faults[string(f)] > 0 {
 			struck = append(struck, f)
 		}
 	}
-	if s.try(func(o *options) { o.Faults = []Fault{} }) || !s.try(func(o *options) { o.Faults = struck }) {
+	if s.try(func(o *options) { o.Faults = []fault.Kind{} }) || !s.try(func(o *options) { o.Faults = struck }) {
 		return
 	}
 	for _, f := range struck {
 		s.try(func(o *options) {
-			o.Faults = slices.DeleteFunc(slices.Clone(o.Faults), func(x Fault) bool { return x == f })
+			o.Faults = slices.DeleteFunc(slices.Clone(o.Faults), func(x fault.Kind) bool { return x == f })
 		})
 	}
 }

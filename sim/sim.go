@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/skip"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -22,8 +24,8 @@ type Config struct {
 	// Faults may strike; nil draws some of all for each seed, an empty list is
 	// none. Skip leaves perturbations out by their number, as a shrunk program
 	// says.
-	Faults []Fault
-	Skip   Skips
+	Faults []fault.Kind
+	Skip   skip.List
 
 	// Nodes, Workers, Starts and Steps set what is otherwise drawn; 0 draws.
 	// Steps are those until all faults end.
@@ -91,7 +93,7 @@ type played struct {
 // every time, whatever the machine.
 func Run(ctx context.Context, c Config) Report {
 	r := &runner{config: c, report: Report{Faults: map[string]int64{}, Commands: map[string]int64{}, Events: map[string]int64{}}}
-	for _, f := range Faults() {
+	for _, f := range fault.Kinds() {
 		r.report.Faults[string(f)] = 0
 	}
 	return r.run(ctx)
@@ -224,11 +226,11 @@ func (o options) command() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ringi sim --seed %d", o.Seed)
 	if o.Faults != nil {
-		names := joined(o.Faults)
+		names := fault.Join(o.Faults)
 		switch len(o.Faults) {
 		case 0:
 			names = "none"
-		case len(Faults()):
+		case len(fault.Kinds()):
 			names = "every"
 		}
 		fmt.Fprintf(&b, " --faults %s", names)

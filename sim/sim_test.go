@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -20,7 +21,7 @@ func TestEverythingBreaksAndEveryPromiseHolds(t *testing.T) { // W31 W8 S5
 	for _, v := range r.Found {
 		t.Errorf("%s", v.Story)
 	}
-	for _, f := range sim.Faults() {
+	for _, f := range fault.Kinds() {
 		if r.Faults[string(f)] == 0 {
 			t.Errorf("the fault %s never struck", f)
 		}
@@ -105,11 +106,11 @@ func everyFact() []ringi.Fact {
 // All faults at once, and each of them alone, break no promise.
 func TestFaultsAllAtOnceAndEachAloneBreakNoPromise(t *testing.T) { // W31
 	program := aside(t)
-	for _, v := range played(t, program, sim.Config{Seed: 5000, Seeds: 20, Faults: sim.Faults()}).Found {
+	for _, v := range played(t, program, sim.Config{Seed: 5000, Seeds: 20, Faults: fault.Kinds()}).Found {
 		t.Errorf("all at once: %s", v.Story)
 	}
-	for i, f := range sim.Faults() {
-		r := played(t, program, sim.Config{Seed: 6000 + 100*uint64(i), Seeds: 2, Faults: []sim.Fault{f}})
+	for i, f := range fault.Kinds() {
+		r := played(t, program, sim.Config{Seed: 6000 + 100*uint64(i), Seeds: 2, Faults: []fault.Kind{f}})
 		for _, v := range r.Found {
 			t.Errorf("%s alone: %s", f, v.Story)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -20,9 +21,9 @@ const longMemory = 64
 // now. Rules and conditions must find that it is out of date.
 func recall[T any](t *tap, m *memory[T], now []T, what func(T) string) []T {
 	w := t.node.w
-	if len(m.seen) > 0 && w.strikes(SweepRepeated, 0.05) {
+	if len(m.seen) > 0 && w.strikes(fault.SweepRepeated, 0.05) {
 		old := m.seen[w.faults.below(len(m.seen))]
-		w.struck(SweepRepeated, "%s acts on %s once more", t.node.name, what(old))
+		w.struck(fault.SweepRepeated, "%s acts on %s once more", t.node.name, what(old))
 		now = append(slices.Clone(now), old)
 	}
 	if m.seen = append(m.seen, now...); len(m.seen) > longMemory {
@@ -43,12 +44,55 @@ func (t *tap) hurry(due []store.DueTimer) []store.DueTimer {
 			}
 		}
 	}
-	if len(of) == 0 || !w.strikes(TimerEarly, 0.02) {
+	if len(of) == 0 || !w.strikes(fault.TimerEarly, 0.02) {
 		return due
 	}
 	early := one(w.faults, of...)
-	w.struck(TimerEarly, "%s fires %s of run %s", t.node.name, early.ID, short(early.Key.Run))
+	w.struck(fault.TimerEarly, "%s fires %s of run %s", t.node.name, early.ID, short(early.Key.Run))
 	return append(slices.Clone(due), early)
+}
+
+// lastMoment stores an event for a wait that is about to time out, or has: it
+// was sent just before, by a node that could not do more than store it. When
+// this node wants to deliver it, the store takes its time, and refuses.
+func (t *tap) lastMoment(now time.Time) {
+	w := t.node.w
+	for _, sh := range w.watch.all() {
+		for _, tm := range sh.state.Timers {
+			st := stepOf(sh.state, tm.Step)
+			if st == nil || st.Wait == nil || st.Wait.Event == "" || sh.state.Paused != nil || tm.FireAt.Sub(now) > 4*time.Second || w.late[sh.key.Run] || !w.strikes(fault.EventLastMoment, 0.4) {
+				continue
+			}
+			w.late[sh.key.Run] = true
+			e := w.crowd.newEvent(st.Wait.Event, st.Wait.Key)
+			e.SentAt = earlier(tm.FireAt.Add(-time.Millisecond), now)
+			if _, err := w.db.Send(context.Background(), sh.key.Tenant, e, now.Add(time.Hour)); err != nil {
+				w.fail("store", "an event cannot be stored: %v", err)
+			}
+			w.stored[e.ID] = w.steps - 1
+			w.struck(fault.EventLastMoment, "%s for %s of run %s", e.ID, tm.Step, short(sh.key.Run))
+			t.doomed, t.until = sh.key.Run, w.now.Add(tm.FireAt.Sub(w.db.clock.now())+time.Second)
+		}
+	}
+}
+
+// doom refuses the commit of the run whose turn it is, after the node has looked
+// at its timers once more.
+func (t *tap) doom(writes []store.Write) {
+	w := t.node.w
+	t.refuse = slices.ContainsFunc(writes, func(w store.Write) bool { return w.Key.Run == t.doomed }) && w.depth < deepest
+	if !t.refuse {
+		return
+	}
+	t.doomed = ""
+	w.now = later(w.now, t.until)
+	w.depth++
+	defer func() { w.depth-- }()
+	for _, p := range t.node.parts {
+		if p.name == "timers" && !p.busy {
+			p.round()
+		}
+	}
 }
 
 // A timerName tells a timer from all others that there ever were.

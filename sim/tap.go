@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/faulty"
 )
@@ -23,6 +24,9 @@ type tap struct {
 	jumped time.Time                      // when the database's clock was set last, as far as it could notice
 	since  time.Time                      // of the world: since when it reached the store without a break
 	doubts map[ringi.RunID]store.CommitID // writes of which it does not know whether they were done
+	doomed ringi.RunID                    // the next commit of this run is refused
+	until  time.Time                      // not before
+	refuse bool                           // the commit under way is refused
 }
 
 // crashed is the panic by which a dead node leaves its round.
@@ -44,24 +48,27 @@ func (t *tap) plan(c faulty.Call) faulty.Fault {
 	switch {
 	case c.Op == faulty.Commit && c.Writes > 0:
 		switch {
-		case w.strikes(CommitNotDone, 0.02):
-			w.struck(CommitNotDone, "%s, %d writes", t.node.name, c.Writes)
+		case t.refuse:
+			w.struck(fault.StoreRefuses, "%s of %s", c.Op, t.node.name)
+			return faulty.Unavailable
+		case w.strikes(fault.CommitNotDone, 0.02):
+			w.struck(fault.CommitNotDone, "%s, %d writes", t.node.name, c.Writes)
 			return faulty.Before
-		case w.strikes(CommitDone, 0.02):
-			w.struck(CommitDone, "%s, %d writes", t.node.name, c.Writes)
+		case w.strikes(fault.CommitDone, 0.02):
+			w.struck(fault.CommitDone, "%s, %d writes", t.node.name, c.Writes)
 			return faulty.After
-		case w.strikes(CommitLate, 0.02):
-			w.struck(CommitLate, "%s, %d writes", t.node.name, c.Writes)
+		case w.strikes(fault.CommitLate, 0.02):
+			w.struck(fault.CommitLate, "%s, %d writes", t.node.name, c.Writes)
 			w.after(w.order.span(0, 4*time.Second), "late commit of "+t.node.name, func() { w.land(t) })
 			return faulty.Late
 		}
 	case c.Op == faulty.Commit:
 		return faulty.None
-	case c.Op == faulty.Claim && w.strikes(PollAnswerLost, 0.02):
+	case c.Op == faulty.Claim && w.strikes(fault.PollAnswerLost, 0.02):
 		return faulty.After
 	}
-	if w.strikes(StoreRefuses, 0.006) {
-		w.struck(StoreRefuses, "%s of %s", c.Op, t.node.name)
+	if w.strikes(fault.StoreRefuses, 0.006) {
+		w.struck(fault.StoreRefuses, "%s of %s", c.Op, t.node.name)
 		return faulty.Unavailable
 	}
 	return faulty.None
@@ -80,8 +87,8 @@ func through[T any](t *tap, op faulty.Op, changes bool, call func() (T, error)) 
 	if t.dead {
 		panic(crashed{t})
 	}
-	if changes && w.strikes(NodeCrashBeforeStore, dying(op)) {
-		w.struck(NodeCrashBeforeStore, "%s at %s", t.node.name, op)
+	if changes && w.strikes(fault.NodeCrashBeforeStore, dying(op)) {
+		w.struck(fault.NodeCrashBeforeStore, "%s at %s", t.node.name, op)
 		t.node.crash()
 	}
 	t.wait(op)
@@ -89,8 +96,8 @@ func through[T any](t *tap, op faulty.Op, changes bool, call func() (T, error)) 
 	w.trace("store ", t.node.name, " ", string(op), " ", outcomeOf(err))
 	t.wait(op)
 	t.reached(err) // the node learns of it now
-	if changes && !t.dead && w.strikes(NodeCrashAfterStore, dying(op)) {
-		w.struck(NodeCrashAfterStore, "%s at %s", t.node.name, op)
+	if changes && !t.dead && w.strikes(fault.NodeCrashAfterStore, dying(op)) {
+		w.struck(fault.NodeCrashAfterStore, "%s at %s", t.node.name, op)
 		t.node.crash()
 	}
 	if t.dead {
@@ -110,8 +117,8 @@ func dying(op faulty.Op) float64 {
 // wait lets others act before or behind the store's work.
 func (t *tap) wait(op faulty.Op) {
 	w := t.node.w
-	if !t.dead && w.depth < deepest && w.strikes(StoreSlow, 0.03) {
-		w.struck(StoreSlow, "%s of %s", op, t.node.name)
+	if !t.dead && w.depth < deepest && w.strikes(fault.StoreSlow, 0.03) {
+		w.struck(fault.StoreSlow, "%s of %s", op, t.node.name)
 		w.meanwhile(w.order.from(1, 12))
 	}
 	if t.dead {
@@ -157,6 +164,7 @@ func (t *tap) reached(err error) {
 // Commit implements store.Store.
 func (t *tap) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
 	return through(t, faulty.Commit, len(writes) > 0, func() (store.Committed, error) {
+		t.doom(writes)
 		before := t.node.w.watch.committing
 		t.node.w.watch.committing = t
 		defer func() { t.node.w.watch.committing = before }()
@@ -189,8 +197,8 @@ func (t *tap) forget(writes []store.Write) {
 	opens := slices.ContainsFunc(writes, func(w store.Write) bool {
 		return slices.ContainsFunc(w.Waits, func(c store.WaitChange) bool { return c.Row != nil })
 	})
-	if w := t.node.w; opens && !t.dead && w.strikes(NodeCrashAfterStore, 0.2) {
-		w.struck(NodeCrashAfterStore, "%s when a wait had opened", t.node.name)
+	if w := t.node.w; opens && !t.dead && w.strikes(fault.NodeCrashAfterStore, 0.2) {
+		w.struck(fault.NodeCrashAfterStore, "%s when a wait had opened", t.node.name)
 		t.node.crash()
 	}
 }
@@ -219,7 +227,7 @@ func (t *tap) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error)
 		before := t.node.w.watch.handOuts
 		claimed, err := t.Store.Claim(ctx, c)
 		if lost := t.node.w.watch.handOuts - before; err != nil && lost > 0 {
-			t.node.w.struck(PollAnswerLost, "the store handed %d tasks to %s, which does not know", lost, t.node.name)
+			t.node.w.struck(fault.PollAnswerLost, "the store handed %d tasks to %s, which does not know", lost, t.node.name)
 		}
 		return claimed, err
 	})
@@ -233,7 +241,7 @@ func (t *tap) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beaten, er
 // DueTimers implements store.Store.
 func (t *tap) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
 	due, err := through(t, faulty.DueTimers, true, func() ([]store.DueTimer, error) {
-		if t.node.w.strikes(TimerRepeated, 0.9) {
+		if t.node.w.strikes(fault.TimerRepeated, 0.9) {
 			until = now // the claim does not last: the next look finds them again
 		}
 		return t.Store.DueTimers(ctx, now, until, limit)
@@ -284,7 +292,10 @@ func (t *tap) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent, 
 
 // Pairs implements store.Events.
 func (t *tap) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error) {
-	pairs, err := through(t, faulty.Pairs, false, func() ([]store.Pair, error) { return t.Store.Pairs(ctx, q) })
+	pairs, err := through(t, faulty.Pairs, false, func() ([]store.Pair, error) {
+		t.lastMoment(t.node.w.db.clock.now())
+		return t.Store.Pairs(ctx, q)
+	})
 	if err == nil && q.Name == "" {
 		t.node.looks++
 		pairs = recall(t, &t.node.w.waits, pairs, func(p store.Pair) string { return p.Event.ID + " for " + p.Step + " of run " + short(p.Key.Run) })

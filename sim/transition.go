@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -292,7 +293,7 @@ func (t *transition) settled(ref ringi.CallRef, done bool) {
 
 // timedOut holds the end of a lease to what nobody could have extended.
 func (t *transition) timedOut(at time.Time, f ringi.ActivityTimedOut) {
-	t.x.w.struck(LeaseExpired, "%s%s of run %s: %s", f.Step, directionText(f.Direction), short(t.sh.key.Run), f.Why)
+	t.x.w.struck(fault.LeaseExpired, "%s%s of run %s: %s", f.Step, directionText(f.Direction), short(t.sh.key.Run), f.Why)
 	for _, l := range t.leases {
 		if l.Key != t.sh.key || l.Row.Step != f.Step || l.Row.Direction != f.Direction {
 			continue
@@ -388,7 +389,7 @@ func (t *transition) received(f ringi.EventReceived) {
 		t.fail("event", "event %s was given to %s, which waits for %s of %s", f.ID, f.Step, st.Wait.Event, st.Wait.Key)
 	}
 	if f.SentAt.Before(st.Wait.OpenedAt) {
-		t.x.w.struck(EventEarly, "%s for %s of run %s", f.ID, f.Step, short(t.sh.key.Run))
+		t.x.w.struck(fault.EventEarly, "%s for %s of run %s", f.ID, f.Step, short(t.sh.key.Run))
 	}
 }
 

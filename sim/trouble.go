@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -12,10 +14,13 @@ func (w *world) trouble() {
 	d := w.faults
 	n := w.nodes[d.below(len(w.nodes))]
 	h := w.busyHand()
+	if w.strength[fault.RestoreOverslept] > 0 && d.hit(0.15) {
+		w.restore()
+	}
 	switch d.below(14) {
 	case 0:
-		if n.up && w.strikes(NodeCrash, 0.8) {
-			w.struck(NodeCrash, "%s", n.name)
+		if n.up && w.strikes(fault.NodeCrash, 0.8) {
+			w.struck(fault.NodeCrash, "%s", n.name)
 			n.crash()
 		}
 	case 1, 11, 12, 13:
@@ -25,21 +30,21 @@ func (w *world) trouble() {
 	case 3:
 		w.rest(n)
 	case 4:
-		if w.strikes(ClockDrift, 0.7) {
-			w.struck(ClockDrift, "%s", n.name)
+		if w.strikes(fault.ClockDrift, 0.7) {
+			w.struck(fault.ClockDrift, "%s", n.name)
 			n.clock.set(0, one(d, 0.96, 1.04, 1))
 		}
 	case 5:
-		if w.strikes(StoreOutage, 0.7) && !w.storeDown() {
-			w.outage(StoreOutage, d.span(100*time.Millisecond, 8*time.Second))
+		if w.strikes(fault.StoreOutage, 0.7) && !w.storeDown() {
+			w.outage(fault.StoreOutage, d.span(100*time.Millisecond, 8*time.Second))
 		}
 	case 6:
-		if w.strikes(StoreOutageLong, 0.5) && !w.storeDown() {
-			w.outage(StoreOutageLong, d.span(35*time.Second, 3*time.Minute))
+		if w.strikes(fault.StoreOutageLong, 0.5) && !w.storeDown() {
+			w.outage(fault.StoreOutageLong, d.span(35*time.Second, 3*time.Minute))
 		}
 	case 7:
-		if n.up && w.strikes(StoreCut, 0.7) {
-			w.struck(StoreCut, "%s", n.name)
+		if n.up && w.strikes(fault.StoreCut, 0.7) {
+			w.struck(fault.StoreCut, "%s", n.name)
 			n.cut = true
 			life := n.life
 			w.after(d.span(time.Second, 50*time.Second), "end of the cut of "+n.name, func() {
@@ -51,11 +56,11 @@ func (w *world) trouble() {
 	case 8:
 		w.restore()
 	case 9:
-		if w.depth == 0 && w.shape.batch > 100 && w.count.faults[string(EvidenceFlood)] == 0 && w.strikes(EvidenceFlood, 0.3) {
+		if w.depth == 0 && w.shape.batch > 100 && w.count.faults[string(fault.EvidenceFlood)] == 0 && w.strikes(fault.EvidenceFlood, 0.3) {
 			w.crowd.flood()
 		}
 	case 10:
-		h.crashes(WorkerCrashBefore, 0.3)
+		h.crashes(fault.WorkerCrashBefore, 0.3)
 	}
 }
 
@@ -71,7 +76,7 @@ func (w *world) busyHand() *hand {
 	return h
 }
 
-func (w *world) outage(f Fault, length time.Duration) {
+func (w *world) outage(f fault.Kind, length time.Duration) {
 	w.struck(f, "for %s", clockText(length))
 	w.downUntil = w.now.Add(length)
 }
@@ -83,11 +88,11 @@ func (w *world) rest(n *node) {
 	}
 	length := w.faults.span(time.Second, one(w.faults, 4*time.Second, 30*time.Second, 3*time.Minute))
 	switch {
-	case w.strikes(NodeStalled, 0.6):
-		w.struck(NodeStalled, "%s for %s", n.name, clockText(length))
+	case w.strikes(fault.NodeStalled, 0.6):
+		w.struck(fault.NodeStalled, "%s for %s", n.name, clockText(length))
 		n.asleep = w.now.Add(length)
-	case w.strikes(NodeSuspended, 0.6):
-		w.struck(NodeSuspended, "%s for %s", n.name, clockText(length))
+	case w.strikes(fault.NodeSuspended, 0.6):
+		w.struck(fault.NodeSuspended, "%s for %s", n.name, clockText(length))
 		n.asleep = w.now.Add(length)
 		n.clock.set(-length, n.clock.speed)
 	}
@@ -95,7 +100,7 @@ func (w *world) rest(n *node) {
 
 // stall lets a worker stand still with what it has in its hands.
 func (w *world) stall(h *hand) {
-	if !h.up || len(h.jobs) == 0 || !w.strikes(WorkerStalled, 0.9) {
+	if !h.up || len(h.jobs) == 0 || !w.strikes(fault.WorkerStalled, 0.9) {
 		return
 	}
 	w.standStill(h, w.faults.span(time.Second, one(w.faults, 10*time.Second, time.Minute, 4*time.Minute)))
@@ -103,7 +108,7 @@ func (w *world) stall(h *hand) {
 
 // standStill stops a worker for some time, and looks what it wakes up to.
 func (w *world) standStill(h *hand, length time.Duration) {
-	w.struck(WorkerStalled, "%s for %s", h.name, clockText(length))
+	w.struck(fault.WorkerStalled, "%s for %s", h.name, clockText(length))
 	h.stalled = w.now.Add(length)
 	life, jobs := h.life, append([]*job(nil), h.jobs...)
 	w.after(length, "waking of "+h.name, func() {
@@ -112,7 +117,7 @@ func (w *world) standStill(h *hand, length time.Duration) {
 		}
 		for _, j := range jobs {
 			if sh := w.watch.of(j.task.Tenant, j.task.Run); sh != nil && !w.service.permitted(j.task) {
-				w.struck(ZombieWoken, "%s with %s of run %s", h.name, j.task.Step, short(j.task.Run))
+				w.struck(fault.ZombieWoken, "%s with %s of run %s", h.name, j.task.Step, short(j.task.Run))
 				return
 			}
 		}
@@ -121,7 +126,7 @@ func (w *world) standStill(h *hand, length time.Duration) {
 
 // jump sets the database's clock.
 func (w *world) jump() {
-	if !w.strikes(ClockJump, 0.7) {
+	if !w.strikes(fault.ClockJump, 0.7) {
 		return
 	}
 	d := w.faults
@@ -129,7 +134,7 @@ func (w *world) jump() {
 	if d.hit(0.5) {
 		by = -by
 	}
-	w.struck(ClockJump, "of the database by %s", by)
+	w.struck(fault.ClockJump, "of the database by %s", by)
 	w.db.clock.set(by, 1)
 	if by.Abs() > 2*time.Second { // less is taken for a reading that was under way
 		w.db.jumped = w.now
@@ -140,11 +145,77 @@ func (w *world) jump() {
 func (w *world) restore() {
 	memory, ok := w.db.Driver.(*store.Memory)
 	switch {
-	case w.strength[StoreRestored] == 0 || !ok:
+	case w.strength[fault.StoreRestored]+w.strength[fault.RestoreOverslept] == 0 || !ok:
 	case w.db.backup == nil || w.faults.hit(0.5):
 		w.db.backup = memory.Copy("backup")
-	case w.depth == 0 && w.strikes(StoreRestored, 0.5):
+	case w.depth == 0 && (w.strikes(fault.StoreRestored, 0.5) || w.strikes(fault.RestoreOverslept, 0.5)):
+		s := w.oversleep()
 		w.db.restore()
+		w.sleepOn(s)
+	}
+}
+
+// A sleeper is a node that sleeps through a restore, with what it knows of runs.
+type sleeper struct {
+	node *node
+	life int
+	ends map[store.Key]int64 // where each run ended before
+}
+
+// oversleep chooses a node that sleeps through what comes now, or none.
+func (w *world) oversleep() *sleeper {
+	n := one(w.faults, w.nodes...)
+	if len(w.nodes) < 2 || !n.awake() || !w.strikes(fault.RestoreOverslept, 0.9) {
+		return nil
+	}
+	s := &sleeper{node: n, life: n.life, ends: map[store.Key]int64{}}
+	for _, sh := range w.watch.all() {
+		s.ends[sh.key] = sh.state.Seq
+	}
+	return s
+}
+
+// sleepOn puts the sleeper to sleep if runs have lost events meanwhile.
+func (w *world) sleepOn(s *sleeper) {
+	if s == nil {
+		return
+	}
+	for _, sh := range w.watch.all() {
+		if sh.state.Seq >= s.ends[sh.key] {
+			delete(s.ends, sh.key)
+		}
+	}
+	if len(s.ends) > 0 {
+		w.sleeper, s.node.asleep = s, w.now.Add(10*time.Minute)
+	}
+}
+
+// overslept wakes the sleeper by a command for a run that has become as long
+// again as it was, by another history.
+func (w *world) overslept() {
+	s := w.sleeper
+	if s == nil {
+		return
+	}
+	if s.node.life != s.life || !s.node.up || s.node.awake() {
+		w.sleeper = nil
+		return
+	}
+	i := slices.IndexFunc(w.watch.order, func(sh *shadow) bool { return sh.state.Seq == s.ends[sh.key] && sh.state.End == nil })
+	if i < 0 {
+		return
+	}
+	sh := w.watch.order[i]
+	w.sleeper = nil
+	w.struck(fault.RestoreOverslept, "node %s, which knows another history of run %s", s.node.name, short(sh.key.Run))
+	s.node.asleep = w.now
+	op := ringi.Actor{ID: "op", Kind: ringi.Machine}
+	cmd := ringi.Command{Tenant: sh.key.Tenant, Run: sh.key.Run, Actor: op, Do: ringi.Pause{Reason: "just then"}}
+	s.node.do([]ringi.Command{cmd}, func([]ringi.Result) {})
+	for _, p := range s.node.parts {
+		if p.name == "committer" && !p.busy {
+			p.round()
+		}
 	}
 }
 
@@ -152,7 +223,7 @@ func (w *world) restore() {
 // operator do something just then.
 func (w *world) tempt(d store.DueTask) {
 	w.meddle(d.Key.Run)
-	if !d.Leased || !w.strikes(HeartbeatRace, 0.8) {
+	if !d.Leased || !w.strikes(fault.HeartbeatRace, 0.8) {
 		return
 	}
 	for _, h := range w.hands {
@@ -172,17 +243,17 @@ func (w *world) lastBeat(j *job) {
 	b := ringi.Beat{Tenant: j.task.Tenant, Run: j.task.Run, CallRef: j.task.CallRef, Worker: j.h.process()}
 	n.beat([]ringi.Beat{b}, func(answers []ringi.BeatAnswer) {
 		if answers[0].Outcome == ringi.Accepted {
-			w.struck(HeartbeatRace, "%s of run %s", j.task.Step, short(j.task.Run))
+			w.struck(fault.HeartbeatRace, "%s of run %s", j.task.Step, short(j.task.Run))
 		}
 	})
 }
 
 // meddle lets an operator do something to a run at this very moment.
 func (w *world) meddle(run ringi.RunID) {
-	if !w.strikes(OperatorRace, 0.25) {
+	if !w.strikes(fault.OperatorRace, 0.25) {
 		return
 	}
-	w.struck(OperatorRace, "run %s", short(run))
+	w.struck(fault.OperatorRace, "run %s", short(run))
 	op := ringi.Actor{ID: "op", Kind: ringi.Machine}
 	hasten := func(d time.Duration, do ringi.Action) {
 		cmd := ringi.Command{Tenant: ringi.DefaultTenant, Run: run, Actor: op, Do: do}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/worker"
 )
 
@@ -146,8 +147,8 @@ func (h *hand) poll() {
 	s.send(one(h.w.order, h.w.nodes...), "poll", func(n *node) {
 		n.poll(h.request(longPoll), func(tasks []ringi.Task) {
 			w := h.w
-			if len(tasks) > 0 && w.strikes(PollAnswerLost, 0.05) {
-				w.struck(PollAnswerLost, "with %d tasks for %s", len(tasks), h.name)
+			if len(tasks) > 0 && w.strikes(fault.PollAnswerLost, 0.05) {
+				w.struck(fault.PollAnswerLost, "with %d tasks for %s", len(tasks), h.name)
 				return
 			}
 			s.back(n, "poll", func() { h.awake(life, func() { arrived(tasks) }) })
@@ -176,7 +177,7 @@ func (h *hand) take(tasks []ringi.Task) {
 		if t.Timeout > 0 {
 			h.later(t.Timeout, "time-out of "+t.Step, func() { j.give(worker.CodeTimedOut, "the attempt's time is up") })
 		}
-		if h.crashes(WorkerCrashBefore, 0.03) {
+		if h.crashes(fault.WorkerCrashBefore, 0.03) {
 			return
 		}
 		if !t.Begin {
@@ -189,7 +190,7 @@ func (h *hand) take(tasks []ringi.Task) {
 }
 
 // crashes draws whether the worker dies at this point of a task.
-func (h *hand) crashes(f Fault, p float64) bool {
+func (h *hand) crashes(f fault.Kind, p float64) bool {
 	if !h.up || !h.w.strikes(f, p) {
 		return false
 	}
@@ -211,7 +212,7 @@ func (j *job) begin() {
 				j.drop()
 				return
 			}
-			if h.crashes(WorkerCrashBefore, 0.03) {
+			if h.crashes(fault.WorkerCrashBefore, 0.03) {
 				return
 			}
 			h.later(j.lease, "heartbeat", j.beat)
@@ -245,7 +246,7 @@ func (j *job) call() {
 		return
 	}
 	h, w := j.h, j.h.w
-	if !j.out && w.strikes(WorkerStalled, 0.03) { // at the worst moment: with permission, before the call
+	if !j.out && w.strikes(fault.WorkerStalled, 0.03) { // at the worst moment: with permission, before the call
 		j.out = true
 		w.standStill(h, w.faults.span(5*time.Second, time.Minute))
 		h.later(0, "call of "+j.task.Step, j.call)
@@ -263,7 +264,7 @@ func (j *job) call() {
 		})
 	})
 	if h.life == j.life {
-		h.crashes(WorkerCrashDuring, 0.04)
+		h.crashes(fault.WorkerCrashDuring, 0.04)
 	}
 }
 
@@ -272,7 +273,7 @@ func (j *job) returned(o outcome) {
 	if j.over || j.dropped {
 		return
 	}
-	if j.h.crashes(WorkerCrashAfter, 0.04) {
+	if j.h.crashes(fault.WorkerCrashAfter, 0.04) {
 		return
 	}
 	if o.failure != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -45,7 +46,7 @@ type world struct {
 	lives       int
 	messages    int
 	ordinal     int
-	strength    map[Fault]float64
+	strength    map[fault.Kind]float64
 	calm        bool
 	db          *database
 	nodes       []*node
@@ -68,7 +69,9 @@ type world struct {
 	violation   *Violation
 	started     int
 	missed      *missed
-	inside      *part // the innermost round that is under way
+	sleeper     *sleeper
+	late        map[ringi.RunID]bool // an event came for it in the last moment
+	inside      *part                // the innermost round that is under way
 }
 
 // counters count what happened in a world.
@@ -84,7 +87,7 @@ func newWorld(o options) *world {
 	w := &world{
 		options: o, now: epoch, count: newCounters(), tracer: newTracer(o.Tell),
 		order: newDice(o.Seed, streamOrder), faults: newDice(o.Seed, streamFault), actors: newDice(o.Seed, streamActor),
-		sent: map[string]ringi.SentEvent{}, stored: map[string]int{}, compiled: map[string]*workflow.Definition{},
+		sent: map[string]ringi.SentEvent{}, stored: map[string]int{}, late: map[ringi.RunID]bool{}, compiled: map[string]*workflow.Definition{},
 	}
 	plan := newDice(o.Seed, streamPlan)
 	w.shape = shape{

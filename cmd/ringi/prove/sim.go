@@ -11,6 +11,8 @@ import (
 
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/sim"
+	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/skip"
 )
 
 const simLong = `Plays ringi in a world of its own that breaks everything: several nodes,
@@ -49,10 +51,10 @@ func (p program) simCommand() *cobra.Command {
 				o.config.Seed = rand.Uint64N(1_000_000)
 			}
 			var err error
-			if o.config.Faults, err = sim.ParseFaults(o.faults); err != nil {
+			if o.config.Faults, err = fault.Parse(o.faults); err != nil {
 				return cli.Usage("ringi sim --help lists the faults", "%v", err)
 			}
-			if o.config.Skip, err = sim.ParseSkips(o.skip); err != nil {
+			if o.config.Skip, err = skip.Parse(o.skip); err != nil {
 				return cli.Usage("", "%v", err)
 			}
 			if o.config.Seeds == 0 {
