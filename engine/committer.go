@@ -103,6 +103,7 @@ func (c *committer) decide(ctx context.Context, reqs []*request) (*batch, error)
 // write makes the writes of the batch and reserves waiting polls for the tasks
 // that can be born leased.
 func (c *committer) write(b *batch) {
+	b.writes, b.of = make([]store.Write, 0, len(b.groups)), make([]*group, 0, len(b.groups))
 	for _, g := range b.groups {
 		if len(g.answers) == 0 || g.proved() {
 			continue

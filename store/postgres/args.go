@@ -100,6 +100,11 @@ func (c *column) begin(length int) {
 	c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(length))
 }
 
+// room makes room for values that are so many with so many bytes together.
+func (c *column) room(values, bytes int) {
+	c.buf = make([]byte, arrayHeader, arrayHeader+4*values+bytes)
+}
+
 func (c *column) null() {
 	c.begin(-1)
 	c.nulls = true

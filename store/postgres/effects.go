@@ -69,6 +69,11 @@ func (p *plan) build() error {
 func logTable(writes []store.Write, which []int) *table {
 	tenant, run, first, last, commit, head, body, prev := ints(), uuids(), ints(), ints(), uuids(), bytesList(), bytesList(), bytesList()
 	t := &table{columns: []*column{tenant, run, first, last, commit, head, body, prev}}
+	bytes := 0
+	for _, i := range which {
+		bytes += len(writes[i].Body)
+	}
+	body.room(len(which), bytes)
 	for _, i := range which {
 		w := &writes[i]
 		if w.Body == nil {
