@@ -55,9 +55,10 @@ type W3Config struct {
 	// database, and goes when the measurement is over.
 	Database string
 
-	Mode     string // ModeEmbedded, which "" means, or ModeHTTP
-	Inflight int    // runs under way at a time in the closed loop; 0 is DefaultInflight
-	Payload  int    // bytes of the input beside those of the measure; see DESIGN section 9
+	Mode       string // ModeEmbedded, which "" means, or ModeHTTP
+	Inflight   int    // runs under way at a time in the closed loop; 0 is DefaultInflight
+	Committers int    // of the engine; 0 is its default
+	Payload    int    // bytes of the input beside those of the measure; see DESIGN section 9
 
 	// Rate is how many runs are begun a second, whatever becomes of those before
 	// (an open loop), each measured from when it was due. 0 is the closed loop,
@@ -140,7 +141,7 @@ func (c *W3Config) setDefaults() error {
 	if c.Mode == ModeHTTP && c.Worker == nil {
 		return errors.New("bench: over HTTP somebody has to start the worker")
 	}
-	if c.Rate < 0 || c.Runs < 0 || c.For < 0 || c.Inflight < 0 || c.Payload < 0 || math.IsNaN(c.Rate) || math.IsInf(c.Rate, 0) {
+	if c.Rate < 0 || c.Runs < 0 || c.For < 0 || c.Inflight < 0 || c.Payload < 0 || c.Committers < 0 || math.IsNaN(c.Rate) || math.IsInf(c.Rate, 0) {
 		return errors.New("bench: rate, bounds, payload and runs in flight are not below 0")
 	}
 	if c.Inflight == 0 {
@@ -199,7 +200,7 @@ func measureW3(ctx context.Context, cfg *W3Config, db database, out *W3Result) (
 	t := &tap{Store: db, now: cfg.Now, open: map[store.Key]sample{}}
 	l := newLoad(cfg)
 	t.ended = l.ended
-	eng, err := engine.New(engine.Config{Store: t, Records: db, Catalog: db, Events: db, Now: cfg.Now})
+	eng, err := engine.New(engine.Config{Store: t, Records: db, Catalog: db, Events: db, Now: cfg.Now, Committers: cfg.Committers})
 	if err != nil {
 		return nil, err
 	}

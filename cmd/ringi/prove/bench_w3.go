@@ -67,6 +67,7 @@ func w3Flags(cmd *cobra.Command, c *bench.W3Config) {
 	f.StringVar(&c.Mode, "mode", bench.ModeEmbedded, "where the worker is: "+bench.ModeEmbedded+", or "+bench.ModeHTTP+" in a process of its own")
 	f.DurationVar(&c.For, "for", 0, fmt.Sprintf("end after so long; without --for and --runs after %v", bench.DefaultFor))
 	f.DurationVar(&c.Warm, "warm", bench.DefaultWarm, "how long nothing counts in the beginning")
+	f.IntVar(&c.Committers, "committers", 0, "batches that the engine makes at a time; 0 is its default")
 	f.IntVar(&c.Payload, "payload", 0, "bytes of the input beside the 200 of the measure")
 }
 
@@ -75,8 +76,8 @@ func (p program) w3(ctx context.Context, c bench.W3Config, cpu, mem string) (out
 	switch {
 	case c.Mode != bench.ModeEmbedded && c.Mode != bench.ModeHTTP:
 		return out, cli.Usage("take "+bench.ModeEmbedded+" or "+bench.ModeHTTP, "there is no mode %q", c.Mode)
-	case c.Inflight < 1 || c.Rate < 0 || c.Runs < 0 || c.For < 0 || c.Warm < 0 || c.Payload < 0:
-		return out, cli.Usage("", "--inflight is above 0, and --rate, --runs, --for, --warm and --payload are not below it")
+	case c.Inflight < 1 || c.Rate < 0 || c.Runs < 0 || c.For < 0 || c.Warm < 0 || c.Payload < 0 || c.Committers < 0:
+		return out, cli.Usage("", "--inflight is above 0, and --rate, --runs, --for, --warm, --payload and --committers are not below it")
 	}
 	c.Database, c.Worker, c.Now = p.benchDatabase(), p.startWorker, p.Now
 	c.Told = func(text string) { p.Say("%s", text) }
