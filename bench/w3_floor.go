@@ -16,9 +16,8 @@ import (
 // constant: only read
 var floorBatches = []int{16, 64, 256, 1024}
 
-// floorWriters is how many connections write the floor of PostgreSQL: as many
-// as the engine has committers, since one waits for the disk while another
-// works. SQLite has one writer.
+// floorWriters is how many connections write the floor of PostgreSQL: one waits
+// for the disk while another works. SQLite has one writer.
 const floorWriters = 2
 
 // A w3Floor is what the same rows cost without an engine.

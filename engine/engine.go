@@ -16,9 +16,12 @@ import (
 )
 
 const (
-	// defaultCommitters is how many batches are in the making at a time: one
-	// decides while the other waits for the disk.
-	defaultCommitters = 2
+	// defaultCommitters is how many batches are in the making at a time. With two
+	// one decides while the other waits for the disk, but whoever waits has its
+	// batch made up already: batches are a third as large, and a run takes a fifth
+	// more processor time and more commits. Measured, see docs/performance.md; more
+	// than one pays where deciding is slow and processors are idle.
+	defaultCommitters = 1
 	// defaultCache holds some ten thousand runs of ordinary size.
 	defaultCache = 64 << 20
 	// defaultDrain is how long Close lets commits end: what orchestrators
@@ -67,7 +70,7 @@ type Config struct {
 	// Store.Commit.
 	Probe func(ctx context.Context, bytes int) error
 
-	// Committers is the number of committers; 0 is 2.
+	// Committers is the number of committers; 0 is 1.
 	Committers int
 	// BatchWrites and BatchBytes bound one commit; 0 is 256 and 4 MiB.
 	BatchWrites int

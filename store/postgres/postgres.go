@@ -18,7 +18,7 @@ import (
 
 // The defaults of Config.
 const (
-	DefaultWriters = 6                // two committers, claims, heartbeats, sweeps and one to spare
+	DefaultWriters = 6                // committers, claims, heartbeats, sweeps and some to spare
 	DefaultReaders = 4                // lists and loads beside each other
 	DefaultTimeout = 15 * time.Second // longer than statementTime, so that the server's answer comes first
 )
