@@ -304,6 +304,9 @@ func (r *Relay) try(ctx context.Context, rep *Report, tries []ClaimedMessage) er
 		r.circuit.fail(now, min(r.cfg.PauseFirst, r.cfg.Circuit), r.cfg.Circuit)
 		rep.Down, rep.Until = down, r.circuit.until
 	}
+	if alive {
+		excuseSilence(results)
+	}
 	failed := map[Key]bool{}
 	for i := range tries {
 		m := &tries[i]
@@ -317,6 +320,23 @@ func (r *Relay) try(ctx context.Context, rep *Report, tries []ClaimedMessage) er
 		r.owe(rep, mark)
 	}
 	return nil
+}
+
+// excuseSilence leaves one message of a call to be charged with an attempt for want
+// of an answer in time, the first. It may be what the destination chokes on; the
+// others may only have stood behind it, or behind all that a slow destination did
+// take, and would lose their attempts one after the other to its slowness.
+func excuseSilence(results []error) {
+	charged := false
+	for i, err := range results {
+		if !errors.Is(err, context.DeadlineExceeded) || Refused(err) {
+			continue
+		}
+		if charged {
+			results[i] = Excuse(err)
+		}
+		charged = true
+	}
 }
 
 // verdict says whether the destination took anything, and if not, what kept it.

@@ -287,6 +287,47 @@ func TestAnExcusedMessageSpendsNoAttempt(t *testing.T) { // O-25
 }
 
 // A later message of the excused key must not bring its head to the front again.
+// errLate is the answer of a destination that did not answer in time.
+var errLate = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
+
+func TestASlowDestinationBurnsNoAttempts(t *testing.T) { // O-25
+	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Batch = 64 })
+	for i := range 400 {
+		w.put(t, order(i+1, fmt.Sprint("k", i)))
+	}
+	w.whole = func(_ context.Context, msgs []outbox.Message) []error {
+		results := make([]error, len(msgs))
+		for i := range msgs {
+			if i >= 4 {
+				results[i] = errLate // it took as many as it could
+			}
+		}
+		return results
+	}
+	w.pass(t, 10*time.Minute, time.Second)
+	if st := w.stats(t); st != (outbox.Stats{}) {
+		t.Errorf("left: %+v", st)
+	}
+}
+
+func TestAMessageThatIsNeverAnsweredIsSetAside(t *testing.T) { // O-22, O-23
+	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Attempts = 3 })
+	silent := map[string]bool{id(2): true, id(3): true}
+	w.answer = func(m outbox.Message) error {
+		if silent[m.ID] {
+			return errLate
+		}
+		return nil
+	}
+	for n := range 40 { // others come all the time
+		w.put(t, order(n+1, fmt.Sprint("k", n)))
+		w.pass(t, time.Second, time.Second)
+	}
+	if st := w.stats(t); st.Dead != 2 || st.Pending != 0 || len(w.got) != 38 {
+		t.Errorf("%d delivered, %+v", len(w.got), st)
+	}
+}
+
 func TestAProbeTakesAnotherKeyEachTime(t *testing.T) { // O-25, O-28
 	eachSource(t, func(t *testing.T, f fixture) {
 		w := newWorld(t, f, nil)

@@ -17,7 +17,9 @@ type Sink interface {
 	// any other error when the destination could not be reached or did not
 	// answer. What is not clearly the message's fault is the destination's, so
 	// that an outage never turns messages into dead letters. What clearly is the
-	// destination's fault, or was not sent because of it, is made by Excuse.
+	// destination's fault, or was not sent because of it, is made by Excuse. What got
+	// no answer in time wraps context.DeadlineExceeded: when others of the call got
+	// through, only the first such message is charged with an attempt.
 	//
 	// Ordered messages of one key stand in their order and must be accepted in
 	// it: after the first failure of a key its later messages are not sent. The

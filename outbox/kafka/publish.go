@@ -14,7 +14,7 @@ import (
 
 // errSilent is the answer when no broker said anything in time. The record may
 // or may not be there.
-var errSilent = errors.New("kafka: no acknowledgement in time; the message is sent again under its id")
+var errSilent = fmt.Errorf("kafka: no acknowledgement in time; the message is sent again under its id: %w", context.DeadlineExceeded)
 
 // Publish implements outbox.Sink. It returns when every record has its answer,
 // at the latest when ctx or the configured time-out ends.
@@ -40,7 +40,7 @@ func (s *Sink) Publish(ctx context.Context, msgs []outbox.Message) []error {
 		}
 	}
 	d.hold()
-	return d.failOpen(errSilent)
+	return d.failOpen(outbox.Excuse(errSilent)) // the time was over before they were sent
 }
 
 // settle waits until nothing of an earlier call that ran out of time is left in

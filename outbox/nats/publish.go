@@ -86,7 +86,7 @@ func (s *Sink) send(ctx context.Context, msgs []outbox.Message, wave []int, answ
 			continue
 		}
 		if ctx.Err() != nil {
-			answers[i] = errSilent
+			answers[i] = outbox.Excuse(fmt.Errorf("nats: not sent, the time was over: %w", ctx.Err()))
 			continue
 		}
 		// No tries of the client's own: they could come behind what is sent next.
