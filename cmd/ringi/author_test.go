@@ -155,6 +155,9 @@ func TestInitOverwritesNothing(t *testing.T) {
 	if text, rerr := os.ReadFile(filepath.Join(w.dir, "README.md")); err != nil || rerr != nil || len(entries) != 1 || string(text) != "mine" {
 		t.Errorf("%d files, %q, %v, %v", len(entries), text, err, rerr)
 	}
+	if got := w.run("init", "README.md"); got.code != cli.ExitUsage || !strings.Contains(got.err, "README.md is a file") {
+		t.Errorf("into a file: %+v", got)
+	}
 	if got := w.run("init", "new", "--template", "nothing"); got.code != cli.ExitUsage {
 		t.Errorf("an unknown template: %+v", got)
 	}

@@ -97,7 +97,7 @@ func layout(text string) ([]byte, error) {
 	}
 	p.block(b, "", false)
 	if len(s.end) > 0 && s.end[0].blankAbove {
-		p.b.WriteString("\n")
+		p.blank()
 	}
 	p.comments(s.end, "")
 	return []byte(p.b.String()), nil

@@ -28,6 +28,14 @@ func TestLayout(t *testing.T) {
 			in:   "ringi: v1\nname: \"n\"\n\n\ndescription: |\n    one\n      # two\n\n    three\nsteps: [ { id: a, set: {x: 'it''s'} } ] # all\n# end\n",
 			want: "ringi: v1\nname: \"n\"\n\ndescription: |\n  one\n    # two\n\n  three\nsteps: [ { id: a, set: { x: 'it''s' } } ]  # all\n# end\n",
 		},
+		"a block of text that keeps its blank lines gets no more of them": {
+			in:   "ringi: v1\nname: n\ndescription: |+\n    one\n\n\n# two\n\nlabels: { a: b }\nsteps:\n- id: a\n  set:\n    x: |+\n\n    y: >+\n       z\n\n    # three\n",
+			want: "ringi: v1\nname: n\ndescription: |+\n  one\n\n\n# two\n\nlabels: { a: b }\nsteps:\n  - id: a\n    set:\n      x: |2+\n\n      y: >+\n        z\n\n      # three\n",
+		},
+		"a block of text whose header says how far it is indented": {
+			in:   "ringi: v1\nname: n\ndescription: |1\n   one\n  \n    two\nsteps:\n  - id: a\n    set: \n        x: >4-\n                y\n            z\n",
+			want: "ringi: v1\nname: n\ndescription: |2\n    one\n   \n     two\nsteps:\n  - id: a\n    set:\n      x: >2-\n            y\n        z\n",
+		},
 		"brackets that are too long become blocks": {
 			in:   "ringi: v1\nname: n\nsteps:\n  - { id: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, emit: { type: bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, aggregate: { type: ccccccccccccccccccccc, id: dddddddddd } } }\n",
 			want: "ringi: v1\nname: n\nsteps:\n  - id: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n    emit: { type: bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, aggregate: { type: ccccccccccccccccccccc, id: dddddddddd } }\n",

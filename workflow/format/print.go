@@ -14,10 +14,18 @@ type printer struct {
 	b      strings.Builder
 }
 
+// blank writes a blank line, unless one stands there: a block of text that keeps
+// the blank lines at its end would get longer by it.
+func (p *printer) blank() {
+	if !strings.HasSuffix(p.b.String(), "\n\n") {
+		p.b.WriteString("\n")
+	}
+}
+
 func (p *printer) comments(list []comment, indent string) {
 	for i, c := range list {
 		if i > 0 && c.blankAbove {
-			p.b.WriteString("\n")
+			p.blank()
 		}
 		p.b.WriteString(indent + c.text + "\n")
 	}
@@ -34,11 +42,11 @@ func (p *printer) block(t *tree, indent string, inline bool) {
 				above = it.heads[0].blankAbove
 			}
 			if above && i > 0 {
-				p.b.WriteString("\n")
+				p.blank()
 			}
 			p.comments(it.heads, indent)
 			if len(it.heads) > 0 && it.blankAbove {
-				p.b.WriteString("\n")
+				p.blank()
 			}
 			p.b.WriteString(indent)
 		}
@@ -48,7 +56,7 @@ func (p *printer) block(t *tree, indent string, inline bool) {
 			p.dashed(it, indent)
 		}
 		if len(it.foots) > 0 && it.foots[0].blankAbove {
-			p.b.WriteString("\n")
+			p.blank()
 		}
 		p.comments(it.foots, indent)
 	}
@@ -139,21 +147,15 @@ func (p *printer) text(it *item, indent string) {
 	}
 	from, to := p.source.blockLines(n, column)
 	lines := p.source.lines[from:to]
-	cut, keep := -1, strings.HasSuffix(n.Value, "\n\n") || n.Value == "\n"
-	for _, l := range lines {
-		if trimmed := strings.TrimLeft(l, " "); trimmed != "" {
-			if cut < 0 || len(l)-len(trimmed) < cut {
-				cut = len(l) - len(trimmed)
-			}
-		}
-	}
+	cut, first := margin(lines, n.Value)
 	header := "|"
 	if n.Style&yaml.FoldedStyle != 0 {
 		header = ">"
 	}
-	if len(lines) > 0 && strings.HasPrefix(lines[0], strings.Repeat(" ", cut+1)) || strings.HasPrefix(n.Value, "\n") {
+	if first > 0 || strings.HasPrefix(n.Value, "\n") {
 		header += "2"
 	}
+	keep := strings.HasSuffix(n.Value, "\n\n") || n.Value == "\n"
 	switch {
 	case keep:
 		header += "+"
@@ -163,17 +165,35 @@ func (p *printer) text(it *item, indent string) {
 	p.b.WriteString(" " + header)
 	p.endLine(it)
 	for _, l := range lines {
-		if strings.TrimSpace(l) == "" {
-			p.b.WriteString("\n")
-			continue
+		if len(l) > cut {
+			p.b.WriteString(indent + "  " + l[cut:])
 		}
-		p.b.WriteString(indent + "  " + l[cut:] + "\n")
+		p.b.WriteString("\n")
 	}
 	if keep {
-		for range strings.Count(n.Value, "\n") - strings.Count(strings.TrimRight(n.Value, "\n"), "\n") - 1 {
-			p.b.WriteString("\n")
+		after := len(n.Value) - len(strings.TrimRight(n.Value, "\n"))
+		if len(lines) > 0 {
+			after-- // the end of the last line
+		}
+		p.b.WriteString(strings.Repeat("\n", after))
+	}
+}
+
+// margin is how far the lines of a block of text are indented, and how far its
+// first line that is not blank is indented beyond it, as the header may say.
+func margin(lines []string, value string) (cut, first int) {
+	for l := range strings.SplitSeq(value, "\n") {
+		if trimmed := strings.TrimLeft(l, " "); trimmed != "" {
+			first = len(l) - len(trimmed)
+			break
 		}
 	}
+	for _, l := range lines {
+		if trimmed := strings.TrimLeft(l, " "); trimmed != "" {
+			return max(len(l)-len(trimmed)-first, 0), first
+		}
+	}
+	return 0, first
 }
 
 // flow is a value on one line.

@@ -84,6 +84,9 @@ func (p program) initialise(dir, name string) error {
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(p.Path(dir)); err == nil && !info.IsDir() {
+		return cli.Usage("name a directory, which may be a new one", "%s is a file", dir)
+	}
 	for file := range files {
 		if _, err := os.Lstat(p.Path(filepath.Join(dir, file))); !errors.Is(err, fs.ErrNotExist) {
 			return &cli.Ending{
