@@ -18,8 +18,9 @@ const (
 )
 
 // SQLiteSchema creates the tables outbox, aggregate_head and outbox_change and their
-// indexes in SQLite; it may run again on a database that has them. Times are integers:
-// microseconds since 1970 in UTC.
+// indexes in SQLite; it may run again on a database that has them, but does not
+// bring those of an earlier version up to date: Dialect.Migrate does. Times are
+// integers: microseconds since 1970 in UTC.
 //
 // id, aggregatetype, aggregateid, type and payload carry the names that
 // Debezium's outbox router reads by default. next_at is the next try. lease_end is
@@ -79,7 +80,8 @@ create table if not exists outbox_change (
 `
 
 // PostgresSchema creates the same tables, columns and indexes in PostgreSQL 14
-// or newer; it may run again on a database that has them.
+// or newer; it may run again on a database that has them, and brings those of an
+// earlier version, whose claims had no lease_end, up to date.
 //
 // Every row is updated twice and then deleted. So that this does not bloat the
 // table, half of each page is left free: a claim puts its version of the row
@@ -115,6 +117,8 @@ create table if not exists outbox (
   last_error    text,
   part          smallint    not null generated always as ((hashtextextended(aggregateid, tenant) & 63)::smallint) stored
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
+do $$ begin if not exists (select from pg_attribute where attrelid = 'outbox'::regclass and attname = 'lease_end' and not attisdropped)
+  then alter table outbox add column lease_end timestamptz, set (fillfactor = 50); update outbox set state = 0, lease_end = next_at where state = 1; end if; end $$;
 create index if not exists outbox_due on outbox (destination, tenant, next_at, id, part) where state < 2;
 create unique index if not exists outbox_key on outbox (tenant, aggregatetype, aggregateid, destination, seq) where state < 2 and seq > 0;
 create index if not exists outbox_delivered on outbox (delivered_at) where state = 2;
@@ -158,7 +162,8 @@ const (
 	DialectPostgres Dialect = "postgres"
 )
 
-// Schema returns the statements that create the tables, which may run again.
+// Schema returns the statements that create the tables, which may run again; see
+// Migrate, which also upgrades them.
 // The error names the dialects that there are.
 func (d Dialect) Schema() (string, error) {
 	switch d {

@@ -41,7 +41,7 @@ const (
 
 var (
 	// ErrNoOutbox says that a database can be reached and has no outbox.
-	ErrNoOutbox = errors.New("the database has no outbox table, or one of another shape: ringi outbox schema prints the statements that make it")
+	ErrNoOutbox = errors.New("the database has no outbox, or one of an earlier version: stop its relays and run ringi outbox schema --apply, which makes the tables or brings them up to date and keeps every message")
 
 	// ErrAway says that a database cannot be reached now.
 	ErrAway = errors.New("the database cannot be reached")
@@ -156,8 +156,10 @@ func connectSQLite(path string) (*Database, error) {
 	return &Database{Dialect: outbox.DialectSQLite, DB: db, Outbox: outbox.NewSQLite(db), Name: schemeSQLite + path}, nil
 }
 
-// lookForOutbox fails where the table is missing or is somebody else's.
-const lookForOutbox = `select id, destination, state, attempts, next_at, lease_end, claim_epoch, last_error from outbox where 1 = 0`
+// lookForOutbox fails where a table is missing, of an earlier version or somebody
+// else's.
+const lookForOutbox = `select o.id, o.destination, o.state, o.attempts, o.next_at, o.lease_end, o.claim_epoch, o.last_error, c.reason
+	from outbox o, outbox_change c where 1 = 0`
 
 func (d *Database) check(ctx context.Context) error {
 	if path, isFile := strings.CutPrefix(d.Name, schemeSQLite); isFile {
@@ -176,6 +178,29 @@ func (d *Database) check(ctx context.Context) error {
 		return fmt.Errorf("%w (%w)", ErrNoOutbox, err)
 	}
 	return rows.Close()
+}
+
+// Migrate makes the tables of the outbox or brings those of an earlier version up to
+// date, in one transaction.
+func (d *Database) Migrate(ctx context.Context) error {
+	conn, err := d.DB.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", d.Name, ErrAway, err)
+	}
+	defer conn.Close()
+	begin, end := "begin", "commit"
+	if d.Dialect == outbox.DialectSQLite {
+		begin = "begin immediate" // with the write lock
+	}
+	if _, err := conn.ExecContext(ctx, begin); err != nil {
+		return fmt.Errorf("%s: %w", d.Name, err)
+	}
+	if err = d.Dialect.Migrate(ctx, conn); err != nil {
+		end = "rollback"
+		err = fmt.Errorf("%s: %w", d.Name, err)
+	}
+	_, ended := conn.ExecContext(context.WithoutCancel(ctx), end)
+	return errors.Join(err, ended)
 }
 
 // Close ends the connections.

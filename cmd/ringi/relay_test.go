@@ -306,6 +306,32 @@ func TestADatabaseWithoutAnOutboxIsToldFromOneThatIsAway(t *testing.T) {
 	}
 }
 
+func TestAnOutboxOfAnEarlierVersionSaysHowItIsBroughtUpToDate(t *testing.T) {
+	w := newDesk(t)
+	older, err := os.ReadFile("../../outbox/testdata/schema_before_lease_end.sqlite.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, "shop.db"))
+	if err == nil {
+		_, err = db.Exec(string(older))
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"outbox status", "relay --outbox file:events"} {
+		if got := w.run(append(strings.Fields(args), "--database", "sqlite:shop.db")...); got.code != cli.ExitNotFound || !strings.Contains(got.err, "ringi outbox schema --apply") {
+			t.Errorf("ringi %s exits with %d: %s", args, got.code, got.err)
+		}
+	}
+	if got := w.run("outbox", "schema", "--apply", "--database", "sqlite:shop.db"); got.code != cli.ExitOK {
+		t.Errorf("--apply: %+v", got)
+	}
+	if got := w.run("outbox", "status", "--database", "sqlite:shop.db"); got.code != cli.ExitOK {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
 func TestRelayAndOutboxRefuseWhatCannotWork(t *testing.T) {
 	w := newDesk(t)
 	w.shop()

@@ -115,7 +115,7 @@ func tooNew(have, need, known int) error {
 		have, need, known)
 }
 
-// upgrade runs the migrations that are missing.
+// upgrade runs the migrations that are missing, and that of the outbox.
 func (s *Store) upgrade(ctx context.Context, c *conn) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -136,20 +136,17 @@ func (s *Store) upgrade(ctx context.Context, c *conn) error {
 		}
 		return nil // only additions, which this program need not know
 	}
-	for i, file := range files[have:] {
+	for _, file := range files[have:] {
 		text, err := fs.ReadFile(migrations, file)
 		if err != nil {
 			return err
 		}
-		parts := []string{string(text)}
-		if have+i == 0 {
-			parts = append(parts, outbox.PostgresSchema)
+		if err := c.simple(ctx, string(text)); err != nil {
+			return fmt.Errorf("migration %s: %w", file, foreign(err))
 		}
-		for _, part := range parts {
-			if err := c.simple(ctx, part); err != nil {
-				return fmt.Errorf("migration %s: %w", file, foreign(err))
-			}
-		}
+	}
+	if err := c.simple(ctx, outbox.PostgresSchema); err != nil {
+		return fmt.Errorf("tables of the outbox: %w", foreign(err))
 	}
 	return writeMeta(ctx, c, meta, len(files))
 }

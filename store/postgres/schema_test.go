@@ -3,11 +3,14 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/postgres"
 )
@@ -164,5 +167,26 @@ func TestAServerThatMayLoseAnswersIsWarnedOf(t *testing.T) {
 	mustCommit(t, s, startOf(1, 10))
 	if len(told) != 1 || !strings.Contains(told[0], "synchronous_commit is local") {
 		t.Errorf("told %q, want one warning", told)
+	}
+}
+
+// A server's database of an earlier version has the tables of that version's
+// outbox too.
+func TestAnOutboxOfAnEarlierVersionIsBroughtUpToDate(t *testing.T) {
+	url := database(t)
+	if err := openStore(t, postgres.Config{URL: url}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	older, err := os.ReadFile("../../outbox/testdata/schema_before_lease_end.postgres.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect(t, url).exec("drop table outbox, outbox_change; " + string(older) + "; update meta set value = '4' where key = 'schema'")
+	s := openStore(t, postgres.Config{URL: url})
+	if _, err := s.Outbox().Changes(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Outbox().Claim(t.Context(), outbox.Claim{By: "r", Now: time.Unix(1, 0), Lease: time.Second, Limit: 1}); err != nil {
+		t.Error(err)
 	}
 }

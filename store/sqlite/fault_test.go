@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/sqlite"
 )
@@ -298,5 +299,29 @@ func TestACleanStopLeavesEverythingInTheFile(t *testing.T) {
 		if !stands(t, again, startOf(n, 0)) {
 			t.Errorf("run %d is not in the copy", n)
 		}
+	}
+}
+
+// A server's database of an earlier version has the tables of that version's
+// outbox too.
+func TestAnOutboxOfAnEarlierVersionIsBroughtUpToDate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ringi.db")
+	older, err := os.ReadFile("../../outbox/testdata/schema_before_lease_end.sqlite.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, path)
+	if err := s.Exec("drop table outbox; drop table outbox_change; " + string(older) + "; update meta set value = '2' where key = 'schema'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, path)
+	if _, err := s.Outbox().Changes(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Outbox().Claim(t.Context(), outbox.Claim{By: "r", Now: time.Unix(1, 0), Lease: time.Second, Limit: 1}); err != nil {
+		t.Error(err)
 	}
 }

@@ -47,7 +47,7 @@ func (t *tx) migrate(ctx context.Context, path string) error {
 		}
 		return nil // only additions, which this program need not know
 	}
-	for i, file := range files[have:] {
+	for _, file := range files[have:] {
 		text, err := fs.ReadFile(migrations, file)
 		if err != nil {
 			return err
@@ -55,10 +55,10 @@ func (t *tx) migrate(ctx context.Context, path string) error {
 		if _, err := t.sc.ExecContext(ctx, string(text)); err != nil {
 			return fmt.Errorf("%s: migration %s: %w", path, file, err)
 		}
-		if have+i == 0 {
-			if _, err := t.sc.ExecContext(ctx, outbox.SQLiteSchema); err != nil {
-				return fmt.Errorf("%s: tables of the outbox: %w", path, err)
-			}
+	}
+	if len(files) > have {
+		if err := outbox.DialectSQLite.Migrate(ctx, t.sc); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return t.writeMeta(ctx, meta, len(files))

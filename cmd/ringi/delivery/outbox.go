@@ -153,12 +153,20 @@ func (p program) outboxChangesCommand() *cobra.Command {
 
 func (p program) outboxSchemaCommand() *cobra.Command {
 	var dialect string
+	var apply bool
 	cmd := &cobra.Command{
-		Use: "schema", Short: "Print the statements that make the tables of an outbox", Args: cobra.NoArgs,
+		Use: "schema", Short: "Print the statements that make the tables of an outbox, or run them", Args: cobra.NoArgs,
 		Long: `Prints the statements that make the tables of an outbox. They may run again on a
 database that has them. From Go: outbox.Dialect.Schema. Those of an inbox are
-inbox.Schema.`,
-		RunE: func(*cobra.Command, []string) error {
+inbox.Schema.
+
+With --apply nothing is printed: the tables in the database that --database names
+are made, or those of an earlier version brought up to date, and every message
+is kept. Stop the relays of the earlier version first. From Go: Dialect.Migrate.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if apply {
+				return p.applySchema(cmd.Context())
+			}
 			d := outbox.Dialect(dialect)
 			if dialect == "" {
 				d, _ = relay.DialectOf(p.Get(cli.SetDatabase)) // it was checked
@@ -179,7 +187,21 @@ inbox.Schema.`,
 	}
 	cli.SettingFlags(cmd, cli.SetDatabase)
 	cmd.Flags().StringVar(&dialect, "dialect", "", "sqlite or postgres (default: that of the database)")
+	cmd.Flags().BoolVar(&apply, "apply", false, "make the tables in the database, or bring them up to date")
 	return cmd
+}
+
+// applySchema makes the tables in the database that the setting names.
+func (p program) applySchema(ctx context.Context) error {
+	db, err := relay.Connect(p.databaseName())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Migrate(ctx), db.Close()); err != nil {
+		return err
+	}
+	p.Say("%s has the tables of an outbox, as this version wants them", db.Name)
+	return nil
 }
 
 func (p program) outboxChangeCommand(verb relay.Verb, about, long string) *cobra.Command {

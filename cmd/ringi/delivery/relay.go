@@ -156,11 +156,7 @@ func serveMetrics(address string, numbers http.Handler, log *slog.Logger) (stop 
 
 // openOutbox opens the outbox in the database that the setting names.
 func (p program) openOutbox(ctx context.Context) (*relay.Database, error) {
-	name := p.Get(cli.SetDatabase)
-	if path, file := strings.CutPrefix(name, "sqlite:"); file {
-		name = "sqlite:" + p.Path(path)
-	}
-	db, err := relay.Open(ctx, name)
+	db, err := relay.Open(ctx, p.databaseName())
 	switch {
 	case err == nil:
 		return db, nil
@@ -170,4 +166,13 @@ func (p program) openOutbox(ctx context.Context) (*relay.Database, error) {
 		return nil, &cli.Ending{Code: cli.ExitNotFound, Message: err.Error(), Hint: "--database names the database of the service: sqlite:PATH or postgres://…", Err: err}
 	}
 	return nil, err
+}
+
+// databaseName is the database that the setting names, a file by its whole path.
+func (p program) databaseName() string {
+	name := p.Get(cli.SetDatabase)
+	if path, file := strings.CutPrefix(name, "sqlite:"); file {
+		name = "sqlite:" + p.Path(path)
+	}
+	return name
 }

@@ -1,0 +1,2 @@
+-- Nothing of its own: the tables of the outbox, whose claims have a column now, are
+-- brought up to date behind the last migration.
