@@ -283,10 +283,14 @@ func (p program) printChange(v ringi.RunView) error {
 }
 
 // await looks at a run until it has ended. Each change is shown. A server that
-// is away for a moment is waited for. timeout 0 waits for ever.
+// is away for a moment is waited for. timeout 0 waits for ever; a shorter one than
+// the first look takes ends with that look, so that there is something to tell.
 func (p program) await(ctx context.Context, svc ringi.Service, run ringi.RunID, timeout time.Duration, show func(ringi.RunView) error) (ringi.RunView, error) {
+	first := ctx
 	if timeout > 0 {
-		var cancel context.CancelFunc
+		var cancel, cancelFirst context.CancelFunc
+		first, cancelFirst = context.WithTimeoutCause(ctx, max(timeout, firstLook), errWaited)
+		defer cancelFirst()
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errWaited)
 		defer cancel()
 	}
@@ -294,10 +298,14 @@ func (p program) await(ctx context.Context, svc ringi.Service, run ringi.RunID, 
 	var away time.Time
 	pause := watchFirst
 	for {
-		view, err := svc.Run(ctx, ringi.DefaultTenant, run)
+		look := ctx
+		if last.Seq == 0 {
+			look = first
+		}
+		view, err := svc.Run(look, ringi.DefaultTenant, run)
 		switch {
-		case ctx.Err() != nil:
-			return last, waited(ctx, last, timeout)
+		case first.Err() != nil, last.Seq != 0 && ctx.Err() != nil:
+			return last, waited(ctx, run, last, timeout)
 		case ringi.ErrorCode(err) == ringi.CodeUnavailable && (away.IsZero() || p.Now().Sub(away) < awayMost):
 			if away.IsZero() {
 				away = p.Now()
@@ -319,17 +327,21 @@ func (p program) await(ctx context.Context, svc ringi.Service, run ringi.RunID, 
 		}
 		select {
 		case <-ctx.Done():
-			return last, waited(ctx, last, timeout)
+			return last, waited(ctx, run, last, timeout)
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, watchMost)
 	}
 }
 
+// firstLook is how long the first look may take, however short the wait: that of
+// a server which is there and busy.
+const firstLook = 10 * time.Second
+
 // errWaited is the cause of a wait that took too long.
 var errWaited = errors.New("waited too long")
 
-func waited(ctx context.Context, last ringi.RunView, timeout time.Duration) error {
+func waited(ctx context.Context, run ringi.RunID, last ringi.RunView, timeout time.Duration) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, errWaited) {
 		return cause
 	}
@@ -340,7 +352,7 @@ func waited(ctx context.Context, last ringi.RunView, timeout time.Duration) erro
 	if last.WaitingFor != "" {
 		text += " for " + last.WaitingFor
 	}
-	return &cli.Ending{Code: cli.ExitWaited, Message: text, Hint: "ringi show " + string(last.Run)}
+	return &cli.Ending{Code: cli.ExitWaited, Message: text, Hint: "ringi show " + string(run)}
 }
 
 // notCompleted is the error of an awaited run that ended otherwise.
