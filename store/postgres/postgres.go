@@ -155,15 +155,22 @@ const (
 	textSettings = `select set_config('statement_timeout', $1::text, LOCAL), set_config('lock_timeout', $2::text, LOCAL),
 		set_config('idle_in_transaction_session_timeout', $3::text, LOCAL),
 		set_config('enable_seqscan', 'off', LOCAL), set_config('enable_hashjoin', 'off', LOCAL),
-		set_config('enable_mergejoin', 'off', LOCAL), set_config('enable_bitmapscan', 'off', LOCAL), set_config('jit', 'off', LOCAL)`
-	textKeepAlive = `, set_config('tcp_keepalives_idle', '5', LOCAL), set_config('tcp_keepalives_interval', '2', LOCAL), set_config('tcp_keepalives_count', '3', LOCAL)`
+		set_config('enable_mergejoin', 'off', LOCAL), set_config('enable_bitmapscan', 'off', LOCAL), set_config('jit', 'off', LOCAL), ` + textFlushed
+	// textFlushed: nothing is answered before its flush to the disk, not an event,
+	// a definition or a claim either. What commits later and is flushed flushes
+	// what came before it, but it may not come.
+	textFlushed = `set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, LOCAL)`
+	// textSession is for sessions of our own. Conditions of writes are read in each
+	// statement anew; under a stricter isolation a transaction would fail instead
+	// of waiting for another one and seeing what it did.
+	textSession = `, set_config('default_transaction_isolation', 'read committed', LOCAL), set_config('tcp_keepalives_idle', '5', LOCAL), set_config('tcp_keepalives_interval', '2', LOCAL), set_config('tcp_keepalives_count', '3', LOCAL)`
 )
 
 // settings are the settings for the session, or for one transaction.
 func settings(session bool) *call {
 	c := &call{statement: statement(strings.ReplaceAll(textSettings, "LOCAL", "true"))}
 	if session {
-		c.statement = statement(strings.ReplaceAll(textSettings+textKeepAlive, "LOCAL", "false"))
+		c.statement = statement(strings.ReplaceAll(textSettings+textSession, "LOCAL", "false"))
 	}
 	for _, d := range []time.Duration{statementTime, lockTime, idleTime} {
 		c.text(fmt.Sprintf("%dms", d.Milliseconds()))
@@ -181,7 +188,7 @@ func (s *Store) framed(calls []*call) []*call {
 
 // durabilityText reads what decides whether an answer survives the power.
 const durabilityText statement = `select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
-	current_setting('server_encoding')`
+	current_setting('server_encoding'), current_setting('default_transaction_isolation')`
 
 // connected sets up a new connection. What lay below the floors may have come
 // back: every restore and every failover breaks all connections.
@@ -191,8 +198,11 @@ func (s *Store) connected(ctx context.Context, c *conn) error {
 	var encoding string
 	durability := &call{statement: durabilityText, row: func(row cells) error {
 		encoding = row.text(3)
+		if level := row.text(4); level != "read committed" && s.unnamed.Load() {
+			s.warn(fmt.Sprintf("the database's setting default_transaction_isolation is %s, which makes commits fail that would only have waited; set it to read committed", level))
+		}
 		for i, setting := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
-			// A synchronous_commit that is off is overridden, see textIdentity.
+			// A synchronous_commit that is off is overridden, see textFlushed.
 			if value := row.text(i); value == "off" && i < 2 || value == "local" {
 				s.warn(fmt.Sprintf("the database's setting %s is %s: what was answered may be lost when its machine fails; set it to on", setting, value))
 			}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -71,7 +72,7 @@ func (s *Store) migrate(ctx context.Context) error {
 			return fmt.Errorf("make the table meta: %w", err)
 		}
 	}
-	begin := "begin; set local lock_timeout = '" + migrationTime + "'; set local statement_timeout = 0; " + lockRow
+	begin := "begin; set local lock_timeout = '" + migrationTime + "'; set local statement_timeout = 0; select " + strings.ReplaceAll(textFlushed, "LOCAL", "true") + "; " + lockRow
 	if err := c.simple(ctx, begin); err != nil {
 		return err
 	}
