@@ -291,7 +291,7 @@ func TestAnExcusedMessageSpendsNoAttempt(t *testing.T) { // O-25
 var errLate = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
 func TestASlowDestinationBurnsNoAttempts(t *testing.T) { // O-25
-	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Batch = 64 })
+	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Batch, c.Attempts = 64, 5 })
 	for i := range 400 {
 		w.put(t, order(i+1, fmt.Sprint("k", i)))
 	}
