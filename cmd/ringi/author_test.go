@@ -144,6 +144,24 @@ func TestATemplateIsAGoodBeginning(t *testing.T) {
 	}
 }
 
+func TestAFileBehindALinkIsLaidOutAndTheLinkStays(t *testing.T) {
+	w := newDesk(t)
+	w.write("real.yaml", "name:   n\nringi: v1\nsteps: []\n")
+	link := filepath.Join(w.dir, "link.yaml")
+	if err := os.Symlink("real.yaml", link); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.run("fmt", "-w", "link.yaml"); got.code != cli.ExitOK || got.out != "link.yaml\n" {
+		t.Errorf("written: %+v", got)
+	}
+	if to, err := os.Readlink(link); err != nil || to != "real.yaml" {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(w.dir, "real.yaml")); err != nil || string(text) != "ringi: v1\nname: n\nsteps: []\n" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
 func TestInitOverwritesNothing(t *testing.T) {
 	w := newDesk(t)
 	w.write("README.md", "mine")

@@ -85,10 +85,19 @@ func (p program) give(name string, text []byte, changed bool, f formatFlags) err
 	return err
 }
 
-// replaceFile writes a file anew, whole or not at all.
+// replaceFile writes a file anew, whole or not at all. A link stays one, and a
+// file that may not be written is refused, although its directory would allow it.
 func replaceFile(name string, text []byte) error {
-	info, err := os.Stat(name)
+	name, err := filepath.EvalSymlinks(name)
 	if err != nil {
+		return err
+	}
+	old, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	info, err := old.Stat()
+	if err = errors.Join(err, old.Close()); err != nil {
 		return err
 	}
 	next, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
@@ -99,7 +108,10 @@ func replaceFile(name string, text []byte) error {
 	if err = errors.Join(err, next.Chmod(info.Mode().Perm()), next.Close()); err != nil {
 		return errors.Join(err, os.Remove(next.Name()))
 	}
-	return os.Rename(next.Name(), name)
+	if err := os.Rename(next.Name(), name); err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
 }
 
 // printFormatted names what changed where that is asked for, and what could not
