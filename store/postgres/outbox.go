@@ -22,6 +22,7 @@ func openRelay(url string) (*sql.DB, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	config.DialFunc = dial
+	config.RuntimeParams[clientEncoding] = "UTF8"
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTime {
 		config.ConnectTimeout = connectTime
 	}

@@ -101,6 +101,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
+// clientEncoding is what texts are sent in. A role or a database may be set to
+// another one: then the server would read ours as that, and store something else.
+const clientEncoding = "client_encoding"
+
 // execMode is the parameter that other programs with the same driver know.
 const execMode = "default_query_exec_mode"
 
@@ -122,6 +126,7 @@ func open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %s=%s is not known: use exec behind a pooler in transaction mode, else leave it out", execMode, mode)
 	}
 	delete(config.RuntimeParams, execMode)
+	config.RuntimeParams[clientEncoding] = "UTF8"
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "ringi"
 	}

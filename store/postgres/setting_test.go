@@ -96,3 +96,21 @@ func TestAStricterIsolationOfTheRoleMakesNothingFail(t *testing.T) {
 		t.Errorf("told %q, want one warning", told)
 	}
 }
+
+// W14: what a role or an address says of the encoding of texts changes none of
+// ours: a start key that is stored as another text makes a second run.
+func TestTextsAreStoredAsTheyAre(t *testing.T) {
+	admin, url := role(t, -1)
+	name := url[strings.LastIndex(url, "/")+1 : strings.Index(url, "?")]
+	admin.exec("alter role " + name + " set client_encoding = 'LATIN1'")
+	for i, params := range []string{"", "&default_query_exec_mode=exec", "&client_encoding=LATIN1"} {
+		s := openStore(t, postgres.Config{URL: url + params})
+		w := startOf(i+1, 10)
+		w.Start.StartKey = fmt.Sprint("żółw ", i)
+		mustCommit(t, s, w)
+	}
+	want := "{\"żółw 0\",\"żółw 1\",\"żółw 2\"}"
+	if got := connect(t, url+"&client_encoding=UTF8").one("select array_agg(key order by key) from run"); got != want {
+		t.Errorf("stored %s, want %s", got, want)
+	}
+}
