@@ -64,12 +64,10 @@ func TestStoppedNodesHoldUpNobodyAndWriteNothingStale(t *testing.T) {
 	third := f.nodes[0]
 	var tasks []ringi.Task
 	var answers []<-chan ringi.Result
-	for i, n := range f.nodes[1:] {
+	busy := f.load(f.nodes[1:])
+	for i, n := range f.nodes[1:] { // nobody extends these leases, and they must stand when the nodes stop
 		n.start("slow")
 		tasks = append(tasks, n.take(fmt.Sprint("held", i)))
-	}
-	busy := f.load(f.nodes[1:])
-	for i, n := range f.nodes[1:] {
 		n.signal(syscall.SIGSTOP) // wherever in its work it is
 		answers = append(answers, n.completeLater(tasks[i], fmt.Sprint("held", i), "a node that stood still"))
 	}

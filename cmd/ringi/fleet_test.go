@@ -162,10 +162,17 @@ func (n *fleetNode) poll(worker string, wait time.Duration) []ringi.Task {
 func (n *fleetNode) take(worker string) ringi.Task {
 	n.t.Helper()
 	var got []ringi.Task
-	eventually(n.t, "a task", func() bool {
-		got = n.poll(worker, time.Second)
-		return len(got) > 0
-	})
+	for limit := time.Now().Add(4 * patience); len(got) == 0; got = n.poll(worker, time.Second) { // on a busy machine a lease is long in ending
+		if time.Now().After(limit) {
+			page, err := n.svc.List(n.t.Context(), ringi.RunQuery{Definition: "slow"})
+			var stand []string
+			for _, r := range page.Runs {
+				v, failed := n.svc.Run(n.t.Context(), ringi.DefaultTenant, r.Run)
+				stand = append(stand, fmt.Sprintf("%+v, %v", v, failed))
+			}
+			n.t.Fatalf("no task for %s; the runs stand so: %s, %v\nthe server said: %s", worker, strings.Join(stand, "\n"), err, n.err.String())
+		}
+	}
 	a, err := n.svc.Heartbeat(n.t.Context(), ringi.Beat{Run: got[0].Run, CallRef: got[0].CallRef, Worker: worker})
 	if err != nil || a[0].Outcome != ringi.Accepted {
 		n.t.Fatalf("heartbeat: %+v, %v", a, err)
