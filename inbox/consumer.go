@@ -128,7 +128,7 @@ func (c *Consumer) Receive(ctx context.Context, d Delivery, work func(ctx contex
 			// A panic usually ends the process, and not every broker counts what it
 			// delivered to one that ended. When this cannot be recorded, it comes again.
 			_, _ = c.record(ctx, d, fmt.Errorf("inbox: the work panicked: %v", p), last)
-			panic(p)
+			panic(p) //nolint:forbidigo // it is that of the work, which goes on as it came
 		}
 	}()
 	fresh, err := c.inTx(ctx, d.ID, work)
