@@ -28,7 +28,9 @@ type load struct {
 	delays  []time.Duration // of the runs that count, in order of length at the end
 	from    mark
 	to      mark
+	some    chan struct{} // closed when one run counts
 	full    chan struct{} // closed when enough runs count
+	open    int           // begun and not ended, in the open loop
 }
 
 // A mark is how things stand at a moment.
@@ -40,7 +42,8 @@ type mark struct {
 
 func newLoad(cfg *W3Config) *load {
 	return &load{
-		cfg: cfg, early: map[ringi.RunID]time.Time{}, waiting: map[ringi.RunID]chan time.Time{}, full: make(chan struct{}),
+		cfg: cfg, early: map[ringi.RunID]time.Time{}, waiting: map[ringi.RunID]chan time.Time{},
+		some: make(chan struct{}), full: make(chan struct{}),
 		input: json.RawMessage(fmt.Sprintf(`{"order":"o-1","note":%q}`, strings.Repeat("x", w3Input+cfg.Payload))),
 	}
 }
@@ -99,7 +102,9 @@ func (l *load) counted(due, end time.Time) {
 	if l.cfg.Runs > 0 && len(l.delays) >= l.cfg.Runs {
 		return
 	}
-	l.delays = append(l.delays, end.Sub(due))
+	if l.delays = append(l.delays, end.Sub(due)); len(l.delays) == 1 {
+		close(l.some)
+	}
 	if len(l.delays) == l.cfg.Runs {
 		close(l.full)
 	}
@@ -121,7 +126,7 @@ func (l *load) run(ctx context.Context) error {
 	stop := make(chan struct{})
 	var loops sync.WaitGroup
 	if l.cfg.Rate > 0 {
-		loops.Go(func() { l.open(ctx, stop, fail, &loops) })
+		loops.Go(func() { l.begin(ctx, stop, fail, &loops) })
 	} else {
 		for range l.cfg.Inflight {
 			loops.Go(func() { l.closed(ctx, stop, fail) })
@@ -163,6 +168,12 @@ func (l *load) window(ctx context.Context) error {
 	}
 	select {
 	case <-over:
+		if l.cfg.Rate == 0 { // a window in which nothing ends lasts until something has
+			select {
+			case <-l.some:
+			case <-ctx.Done():
+			}
+		}
 	case <-l.full:
 	case <-ctx.Done():
 	}
@@ -189,9 +200,22 @@ func (l *load) closed(ctx context.Context, stop <-chan struct{}, fail context.Ca
 	}
 }
 
-// open begins runs at a rate whatever becomes of those before. A run that could
+// mostOpen is for how long runs may be begun of which none ends: at a rate above
+// what the engine can do they only become more.
+const mostOpen = 30 * time.Second
+
+// under counts a run that is begun, or has ended, and reports whether there are
+// no more of them than the rate explains.
+func (l *load) under(change int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open += change
+	return float64(l.open) <= l.cfg.Rate*mostOpen.Seconds()
+}
+
+// begin begins runs at a rate whatever becomes of those before. A run that could
 // not be sent in time is measured from when it was due.
-func (l *load) open(ctx context.Context, stop <-chan struct{}, fail context.CancelCauseFunc, loops *sync.WaitGroup) {
+func (l *load) begin(ctx context.Context, stop <-chan struct{}, fail context.CancelCauseFunc, loops *sync.WaitGroup) {
 	begun := l.cfg.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -214,8 +238,13 @@ func (l *load) open(ctx context.Context, stop <-chan struct{}, fail context.Canc
 			return
 		default:
 		}
+		if !l.under(1) {
+			fail(fmt.Errorf("bench: as many runs are open as begin within %v: the rate is above what it can do", mostOpen))
+			return
+		}
 		loops.Go(func() {
 			end, err := l.one(ctx)
+			l.under(-1)
 			if err != nil {
 				fail(fmt.Errorf("%w: is the rate above what it can do?", err))
 				return

@@ -54,7 +54,7 @@ func TestW3IsMeasuredBesideItsFloorAndLeavesNothing(t *testing.T) {
 			}
 			for _, c := range []bench.W3Config{
 				{Inflight: 8},
-				{Inflight: 8, Rate: 400, Payload: 1000},
+				{Inflight: 8, Rate: 20, Payload: 1000},
 				{Inflight: 8, Mode: bench.ModeHTTP, Worker: remoteWorker},
 			} {
 				c.Database, c.Runs, c.Warm, c.FloorFor, c.Now = database, 40, -1, time.Millisecond, time.Now
