@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/story"
 )
 
 // answered looks at an answer in the moment in which a node gives it: what it
@@ -11,7 +12,7 @@ func (x *watch) answered(n *node, cmd ringi.Command, r ringi.Result) {
 	code := ringi.ErrorCode(r.Err)
 	x.w.trace("answer ", ringi.ActionName(cmd.Do), " ", string(r.Run), " ", string(r.Answer.Outcome), string(code))
 	if x.w.tracer.on {
-		x.w.tell("answer to %s for run %s: %s%s %s", ringi.ActionName(cmd.Do), short(r.Run), r.Answer.Outcome, code, errorText(r.Err))
+		x.w.tell("node %s answers %s, who asked%s %s: %s%s %s", n.name, cmd.Actor.ID, ofRun(r.Run), story.Order(cmd.Do), r.Answer.Outcome, code, errorText(r.Err))
 	}
 	_, isEvent := cmd.Do.(ringi.SendEvent)
 	_, isStart := cmd.Do.(ringi.Start)

@@ -70,7 +70,7 @@ func (db *database) Commit(ctx context.Context, writes ...store.Write) (store.Co
 		w := &writes[i]
 		if what, ok := lost[i]; ok {
 			db.w.trace("lost ", string(w.Key.Run), " ", string(what))
-			db.w.tell("a write of run %s was lost: %s", short(w.Key.Run), what)
+			db.w.tell("the store refuses a write of run %s, which lost its race (%s)", short(w.Key.Run), what)
 			if what == store.CondSequence {
 				db.w.struck(fault.StaleCache, "run %s had moved on from event %d", short(w.Key.Run), w.First-1)
 			}

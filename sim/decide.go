@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/story"
 	"github.com/ringiflow/ringi/workflow"
 )
 
@@ -41,7 +42,7 @@ func (x *watch) decide(n *node) rules {
 			n.lead(cmd.Run, sha256.Sum256(encoded(ringi.Fold(s, first.Events...))))
 		}
 		if cmd.Actor.Kind == ringi.System && x.w.tracer.on {
-			x.w.tell("%s decides %s for run %s at event %d: %s%s", n.name, name, short(cmd.Run), s.Seq, first.Answer.Outcome, errorText(err))
+			x.w.tell("node %s asks%s %s: %s%s", n.name, ofRun(cmd.Run), story.Order(cmd.Do), first.Answer.Outcome, errorText(err))
 		}
 		x.w.trace("decide ", name, " ", string(cmd.Run), " ", string(first.Answer.Outcome), string(ringi.ErrorCode(err)))
 		return first, err

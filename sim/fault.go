@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ringiflow/ringi/sim/fault"
 )
@@ -35,7 +36,7 @@ func (w *world) strikes(f fault.Kind, p float64) bool {
 func (w *world) struck(f fault.Kind, format string, args ...any) {
 	w.count.faults[string(f)]++
 	w.trace("! ", string(f))
-	w.tell("fault "+string(f)+": "+format, args...)
+	w.tell("FAULT "+strings.ReplaceAll(string(f), "_", " ")+": "+format, args...)
 }
 
 // allowed gives the next perturbation its number and says whether it may take

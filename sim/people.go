@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/story"
 )
 
 // people are the persons of a world, and a machine that would like to be one.
@@ -46,8 +47,7 @@ func newCrowd(w *world) *crowd { return &crowd{w: w, clients: newSender(w, "a cl
 func (c *crowd) send(actor ringi.Actor, run ringi.RunID, do ringi.Action, then func(ringi.Result)) {
 	cmd := ringi.Command{Tenant: ringi.DefaultTenant, Run: run, Actor: actor, Do: do}
 	if c.w.tracer.on {
-		text, _ := json.Marshal(do)
-		c.w.tell("%s sends %s for run %s: %s", actor.ID, ringi.ActionName(do), short(run), text)
+		c.w.tell("%s asks%s %s", actor.ID, ofRun(run), story.Order(do))
 	}
 	c.clients.do(ringi.ActionName(do), []ringi.Command{cmd}, func(results []ringi.Result) {
 		if then != nil && results != nil {

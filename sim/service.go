@@ -107,12 +107,12 @@ func (s *service) takesPlace(task ringi.Task, d *deed) {
 	sh := s.w.watch.of(task.Tenant, task.Run)
 	if !s.permitted(task) {
 		d.excused++
-		s.w.tell("%s of %s takes place for an attempt that was given up", task.Activity, d)
+		s.w.tell("the service does %s for %s, for an attempt that was given up", task.Activity, d)
 		return
 	}
 	d.times++
 	s.w.trace("effect ", string(task.Run), " ", task.Step, " ", string(task.Direction))
-	s.w.tell("%s of %s takes place (time %d)", task.Activity, d, d.times)
+	s.w.tell("the service does %s for %s (time %d)", task.Activity, d, d.times)
 	if sh.rewound || sh.ordered[task.Step] || sh.excused[task.Step] {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/story"
 )
 
 // mostReplays bounds how often a program is played while it is made smaller.
@@ -86,12 +87,15 @@ func (s *shrinker) faults() {
 // story writes the program and what happened down for a reader.
 func (w *world) story(v *Violation) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d breaks %q at step %d: %s\n\n", v.Seed, v.What, v.Step, v.Message)
-	fmt.Fprintf(&b, "The world: %d nodes, %d workers, at most %d starts.\n", len(w.nodes), w.shape.workers, w.shape.starts)
+	rule := story.RuleOf(v.What)
+	fmt.Fprintf(&b, "BROKEN: %s\nRIGHT WOULD BE: %s\nSEEN: %s\n", rule.Broken, rule.Right, v.Message)
+	fmt.Fprintf(&b, "(seed %d, step %d, the check %q)\n\n", v.Seed, v.Step, v.What)
+	fmt.Fprintf(&b, "The world: %d nodes of ringi (a, b, …) on one store, %d workers, a service that does what workers call,\n", len(w.nodes), w.shape.workers)
+	fmt.Fprintf(&b, "people (alice to erin, op is an operator, robot a machine), and at most %d starts of:\n", w.shape.starts)
 	for _, source := range w.sources {
 		fmt.Fprintf(&b, "\n%s", source)
 	}
-	b.WriteString("\nWhat happened (time since the beginning; deeper lines happened while somebody waited for the store):\n")
+	b.WriteString("\nWhat happened (time since the beginning; FAULT is what the simulator broke on purpose; deeper lines\nhappened while somebody waited for the store; a run is named by the end of its id):\n")
 	for _, line := range w.tracer.lines {
 		b.WriteString(line + "\n")
 	}

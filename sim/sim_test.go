@@ -7,6 +7,7 @@ import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/story"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -103,6 +104,15 @@ func everyFact() []ringi.Fact {
 	}
 }
 
+// A story says what each kind of event means, in words and not by its name.
+func TestStoriesHaveWordsForEveryEvent(t *testing.T) { // W31
+	for _, f := range everyFact() {
+		if got := story.Fact(f); got == ringi.KindOf(f) || got == "" || strings.Contains(got, "{") {
+			t.Errorf("the words for %s: %q", ringi.KindOf(f), got)
+		}
+	}
+}
+
 // All faults at once, and each of them alone, break no promise.
 func TestFaultsAllAtOnceAndEachAloneBreakNoPromise(t *testing.T) { // W31
 	program := aside(t)
@@ -140,7 +150,7 @@ func found(t *testing.T, c sim.Config, what ...string) {
 			if !strings.Contains(strings.Join(what, " "), v.What) {
 				t.Errorf("it was found as %q, want one of %q: %s", v.What, what, v.Message)
 			}
-			for _, part := range []string{"seed ", "ringi: v1", "What happened", "VIOLATION " + v.What, "To repeat it: ringi sim --seed "} {
+			for _, part := range []string{"BROKEN: ", "RIGHT WOULD BE: ", "SEEN: ", "seed ", "ringi: v1", "What happened", "VIOLATION " + v.What, "To repeat it: ringi sim --seed "} {
 				if !strings.Contains(v.Story, part) {
 					t.Errorf("the story does not hold %q:\n%s", part, v.Story)
 				}

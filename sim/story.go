@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash"
 	"time"
+
+	"github.com/ringiflow/ringi"
 )
 
 // A tracer folds all that happens into a digest, and keeps it as a story when
@@ -52,4 +54,12 @@ func clockText(d time.Duration) string {
 		return fmt.Sprintf("%dd%s", days, text)
 	}
 	return text
+}
+
+// ofRun names a run in a sentence, if there is one.
+func ofRun(run ringi.RunID) string {
+	if run == "" {
+		return ""
+	}
+	return " run " + short(run)
 }

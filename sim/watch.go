@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/story"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -126,8 +127,7 @@ func (x *watch) fold(sh *shadow, row store.LogRow, leases []store.DueTask) {
 	for i, e := range events {
 		x.w.count.events[ringi.KindOf(e.Fact)]++
 		if x.w.tracer.on {
-			data, _ := json.Marshal(e.Fact)
-			x.w.tell("run %s: %d %s %s", run, e.Seq, ringi.KindOf(e.Fact), data)
+			x.w.tell("run %s, event %d: %s", run, e.Seq, story.Fact(e.Fact))
 		}
 		t.check(i, e)
 		sh.state = ringi.Fold(sh.state, e)
@@ -182,7 +182,7 @@ func (x *watch) handedOut(key store.Key, row ringi.TaskRow, token int64, worker 
 		return
 	}
 	x.w.trace("out ", string(key.Run), " ", row.Step, " ", worker)
-	x.w.tell("run %s: %s%s attempt %d goes to %s as %s", short(key.Run), row.Step, directionText(row.Direction), row.Attempt, worker, tokenText(token))
+	x.w.tell("run %s: %s%s, attempt %d, is handed to %s under token %s", short(key.Run), row.Step, directionText(row.Direction), row.Attempt, worker, tokenText(token))
 	if sh.state.Paused != nil {
 		x.w.fail("paused", "run %s is paused, and its step %s was handed out", short(key.Run), row.Step)
 	}

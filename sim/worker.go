@@ -65,7 +65,7 @@ func (h *hand) start() {
 	}
 	h.life++
 	h.up, h.jobs, h.polling, h.telling, h.stalled = true, nil, false, false, time.Time{}
-	h.w.tell("worker %s is up", h.name)
+	h.w.tell("%s is up", h.name)
 	h.later(0, "poll", h.poll)
 }
 
