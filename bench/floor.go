@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ const (
 			as r(id, aggregatetype, aggregateid, type, payload, contenttype, seq, at)`
 
 	floorReadSQLite   = `select id, aggregatetype, aggregateid, type, payload, contenttype, seq, created_at from outbox_floor where id > ? order by id limit ?`
-	floorReadPostgres = `select id::text, aggregatetype, aggregateid, type, payload, contenttype, seq, created_at from outbox_floor where id > $1::text::uuid order by id limit $2`
+	floorReadPostgres = `select id::text, aggregatetype, aggregateid, type, payload, contenttype, seq, created_at from outbox_floor where id > $1::text::uuid order by id limit `
 
 	dropFloor = `drop table outbox_floor; drop table floor_head`
 
@@ -155,11 +156,13 @@ func (b *outboxBench) publishBare(ctx context.Context, count int) error {
 }
 
 func (b *outboxBench) readBare(ctx context.Context, after string) ([]outbox.Message, error) {
-	query := floorReadPostgres
+	// The limit stands in the text for PostgreSQL, which plans to read and sort the
+	// whole table for one that it does not know.
+	query, args := floorReadPostgres+strconv.Itoa(b.Batch), []any{after}
 	if b.db.Dialect == outbox.DialectSQLite {
-		query = floorReadSQLite
+		query, args = floorReadSQLite, []any{after, b.Batch}
 	}
-	rows, err := b.db.DB.QueryContext(ctx, query, after, b.Batch)
+	rows, err := b.db.DB.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
