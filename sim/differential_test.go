@@ -111,7 +111,7 @@ func both(t *testing.T, seed uint64, short time.Duration) (lives int, difference
 	t.Helper()
 	var faults []fault.Kind
 	for _, f := range fault.Kinds() {
-		if f != fault.StoreRestored { // a file has no backup to come back to
+		if f != fault.StoreRestored && f != fault.RestoreOverslept { // a file has no backup to come back to
 			faults = append(faults, f)
 		}
 	}

@@ -64,6 +64,15 @@ func Verdict(report order.Report) string {
 	return b.String()
 }
 
+// Kills counts the kills of servers, workers and the database.
+func (r Result) Kills() int {
+	n := r.ServerKills + r.WorkerKills
+	if r.DatabaseKills != nil {
+		n += *r.DatabaseKills
+	}
+	return n
+}
+
 // Summary says in two lines, for people, what was done to the processes and what
 // that led to.
 func (r Result) Summary() string {

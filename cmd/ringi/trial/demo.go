@@ -119,7 +119,7 @@ func (p program) demo(ctx context.Context, o demoOptions) error {
 	})
 	switch {
 	case ctx.Err() != nil:
-		if result.ServerKills+result.WorkerKills > 0 {
+		if result.Kills() > 0 {
 			p.Say("until it was interrupted it %s", result.Summary())
 		}
 		err = errors.Join(p.demoNodes(result), cli.ErrInterrupted)
