@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ringiflow/ringi/workflow"
 	"github.com/ringiflow/ringi/workflow/exact"
 	"github.com/ringiflow/ringi/workflow/expr"
 )
@@ -177,30 +178,23 @@ func (r *reader) oneOf(n *yaml.Node, what string, words ...string) *word {
 	return w
 }
 
-// duration reads a whole number with one unit, as definitions have them.
+// duration reads a length of time as definitions have it; 0s is none.
 func (r *reader) duration(n *yaml.Node, what string) time.Duration {
 	if n == nil {
 		return 0
 	}
 	n = behind(n)
-	m := regexp.MustCompile(`^(\d{1,9})(ms|s|m|h|d)$`).FindStringSubmatch(n.Value)
-	if n.Kind != yaml.ScalarNode || m == nil {
+	d, suggestion := workflow.ParseDuration(n.Value)
+	switch {
+	case n.Kind != yaml.ScalarNode || suggestion != "":
 		r.report(at(n), what+" is a whole number with a unit", "write 500ms, 90s, 15m, 4h or 3d")
 		return 0
-	}
-	unit := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[m[2]]
-	v, _ := strconv.ParseInt(m[1], 10, 64) // digits, as matched
-	d := time.Duration(v) * unit
-	if d > longestPass || d/unit != time.Duration(v) {
+	case d > workflow.MaxDuration:
 		r.report(at(n), fmt.Sprintf("%s is longer than ten years", n.Value), "write less than 3650d")
 		return 0
 	}
 	return d
 }
-
-// longestPass bounds the time that one move passes: that of a duration in a
-// definition.
-const longestPass = 3650 * 24 * time.Hour
 
 func (r *reader) instant(n *yaml.Node, what string) time.Time {
 	if n == nil {

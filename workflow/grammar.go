@@ -342,7 +342,7 @@ func (p *parser) duration(n *node) time.Duration {
 	if !ok {
 		return 0
 	}
-	d, suggestion := parseDuration(text)
+	d, suggestion := ParseDuration(text)
 	switch {
 	case suggestion != "":
 		p.report(n.position, ruleDuration, fmt.Sprintf("%s is not a duration", quoted(text)), suggestion)
@@ -353,9 +353,10 @@ func (p *parser) duration(n *node) time.Duration {
 	return d
 }
 
-// parseDuration reads a whole number with one unit. Where it cannot, it says
-// what to write instead. A day is 24 hours.
-func parseDuration(text string) (time.Duration, string) {
+// ParseDuration reads a whole number with one unit. Where it cannot, it says
+// what to write instead. A day is 24 hours. What is longer than MaxDuration is
+// returned as one nanosecond more than that.
+func ParseDuration(text string) (time.Duration, string) {
 	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 	unit := time.Duration(0)
 	switch text[len(digits):] {
@@ -371,6 +372,9 @@ func parseDuration(text string) (time.Duration, string) {
 		unit = 24 * time.Hour
 	}
 	if n, err := strconv.ParseInt(digits, 10, 32); err == nil && unit > 0 {
+		if time.Duration(n) > MaxDuration/unit {
+			return MaxDuration + 1, "" // multiplied, it could wrap around into what is allowed
+		}
 		return time.Duration(n) * unit, ""
 	}
 	if d, err := time.ParseDuration(strings.ReplaceAll(text, " ", "")); err == nil && d > 0 && d%time.Second == 0 {
