@@ -332,3 +332,16 @@ func TestNewIDsAreUUIDsOfVersion7(t *testing.T) {
 		seen[m.ID] = true
 	}
 }
+
+// O5: a hint is never waited for, and one that nobody took is not given twice.
+func TestAHintIsKeptOnce(t *testing.T) {
+	wake, hints := outbox.Waker()
+	wake()
+	wake()
+	<-hints
+	select {
+	case <-hints:
+		t.Error("two hints were kept")
+	default:
+	}
+}

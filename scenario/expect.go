@@ -18,16 +18,16 @@ func (p *play) compare(e *expectation) {
 	v := p.state.View()
 	p.compareRun(e, v)
 	p.compareSteps(e.steps, v)
-	if e.hasPath && !slices.EqualFunc(e.path, p.ended, func(a, b pathEntry) bool { return a.step == b.step && a.outcome == b.outcome }) {
+	if e.path != nil && !slices.EqualFunc(e.path, p.ended, func(a, b pathEntry) bool { return a.step == b.step && a.outcome == b.outcome }) {
 		p.differ(place(e.path, e.at), "the path is %s, want %s", route(p.ended), route(e.path))
 	}
-	if e.hasUndone && !slices.Equal(texts(e.undone), p.undone) {
+	if e.undone != nil && !slices.Equal(texts(e.undone), p.undone) {
 		p.differ(e.at, "undone are %s, want %s", listed(p.undone), listed(texts(e.undone)))
 	}
-	if e.hasLeft && !slices.Equal(texts(e.left), v.EffectsLeft) {
+	if e.left != nil && !slices.Equal(texts(e.left), v.EffectsLeft) {
 		p.differ(e.at, "effects_left are %s, want %s", listed(v.EffectsLeft), listed(texts(e.left)))
 	}
-	if e.hasEmitted {
+	if e.emitted != nil {
 		p.compareMessages(e)
 	}
 	p.compareCalls(e.calls)

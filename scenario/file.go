@@ -100,21 +100,17 @@ type move struct {
 }
 
 // An expectation is what must be true at a moment. What it does not name may be
-// anything.
+// anything: a nil list is not named, an empty one says that there is nothing.
 type expectation struct {
 	at         Place
 	status     *word
 	waitingFor *word
 	output     *value
 	path       []pathEntry
-	hasPath    bool
 	steps      []stepWish
 	undone     []word
-	hasUndone  bool
 	emitted    []messageWish
-	hasEmitted bool
 	left       []word
-	hasLeft    bool
 	cause      *causeWish
 	incident   *incidentWish
 	calls      []callWish

@@ -16,12 +16,12 @@ func (r *reader) expectation(n *yaml.Node) *expectation {
 		status:     r.oneOf(f["status"], "status", statuses()...),
 		waitingFor: r.oneOf(f["waiting_for"], "thing that a run waits for", "approval", "timer", "event"),
 		output:     r.value(f["output"]),
-		hasPath:    f["path"] != nil, path: r.path(f["path"]),
-		steps:     r.stepWishes(f["steps"]),
-		hasUndone: f["undone"] != nil, undone: r.words(f["undone"], "undone"),
-		hasEmitted: f["emitted"] != nil, emitted: r.messages(f["emitted"]),
-		hasLeft: f["effects_left"] != nil, left: r.words(f["effects_left"], "effects_left"),
-		calls: r.calls(f["calls"]),
+		path:       r.path(f["path"]),
+		steps:      r.stepWishes(f["steps"]),
+		undone:     r.words(f["undone"], "undone"),
+		emitted:    r.messages(f["emitted"]),
+		left:       r.words(f["effects_left"], "effects_left"),
+		calls:      r.calls(f["calls"]),
 	}
 	if len(f) == 0 {
 		r.report(e.at, "expect names nothing", "add the status at least")
@@ -46,7 +46,10 @@ func statuses() []string {
 }
 
 func (r *reader) words(n *yaml.Node, what string) []word {
-	var out []word
+	if n == nil {
+		return nil
+	}
+	out := []word{}
 	for _, item := range r.list(n, what) {
 		out = append(out, word{at(item), r.text(item, "an entry of "+what)})
 	}
@@ -56,7 +59,10 @@ func (r *reader) words(n *yaml.Node, what string) []word {
 // path reads the steps in the order in which they ended: a bare id succeeded,
 // {id: outcome} ended otherwise.
 func (r *reader) path(n *yaml.Node) []pathEntry {
-	var out []pathEntry
+	if n == nil {
+		return nil
+	}
+	out := []pathEntry{}
 	for _, item := range r.list(n, "path") {
 		if b := behind(item); b.Kind == yaml.MappingNode {
 			f := r.mapping(b, "an entry of path")
@@ -94,7 +100,10 @@ func (r *reader) stepWishes(n *yaml.Node) []stepWish {
 }
 
 func (r *reader) messages(n *yaml.Node) []messageWish {
-	var out []messageWish
+	if n == nil {
+		return nil
+	}
+	out := []messageWish{}
 	for _, item := range r.list(n, "emitted") {
 		if b := behind(item); b.Kind == yaml.ScalarNode {
 			out = append(out, messageWish{at: at(b), typ: r.text(b, "the type")})
