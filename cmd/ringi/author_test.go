@@ -183,3 +183,34 @@ func TestInitOverwritesNothing(t *testing.T) {
 		t.Errorf("into a new directory: %+v", got)
 	}
 }
+
+// Whoever types *.yaml means the definitions, and the scenarios once.
+func TestScenariosBesideDefinitionsAreLeftOut(t *testing.T) {
+	w := newDesk(t)
+	if got := w.run("init", "trip", "--template", "saga"); got.code != cli.ExitOK {
+		t.Fatalf("init: %+v", got)
+	}
+	for _, command := range []string{"check", "fmt --check"} {
+		args := append(strings.Fields(command), "trip/trip.yaml", "trip/trip_test.yaml")
+		if got := w.run(args...); got.code != cli.ExitOK || !strings.Contains(got.err, "trip_test.yaml was left out") {
+			t.Errorf("ringi %s of both: %+v", command, got)
+		}
+		if got := w.run(append(strings.Fields(command), "trip/trip_test.yaml")...); got.code != cli.ExitUsage || !strings.Contains(got.err, "ringi test trip/trip_test.yaml") {
+			t.Errorf("ringi %s of the scenarios alone: %+v", command, got)
+		}
+	}
+	if got := w.run("graph", "trip/trip_test.yaml"); got.code != cli.ExitUsage || !strings.Contains(got.err, "holds scenarios") {
+		t.Errorf("drawn: %+v", got)
+	}
+	if got := w.run("test", "trip/trip.yaml", "trip/trip_test.yaml"); got.code != cli.ExitOK || strings.Count(got.out, "trip_test.yaml") != 1 {
+		t.Errorf("tested: %+v", got)
+	}
+	definition, err := os.ReadFile(filepath.Join(w.dir, "trip/trip.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write("load_test.yaml", string(definition))
+	if got := w.run("check", "load_test.yaml"); got.code != cli.ExitOK {
+		t.Errorf("a definition with the name of scenarios: %+v", got)
+	}
+}

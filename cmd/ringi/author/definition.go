@@ -76,20 +76,35 @@ depth and width are the defaults, which the operator of a server may have raised
 	}
 }
 
-// readSources reads files; - is standard input. Those that can be read are
-// returned also when others cannot.
+// readSources reads files of definitions; - is standard input. Those that can be
+// read are returned also when others cannot. A file of scenarios among them is left
+// out with a word: whoever types *.yaml means the definitions.
 func (p program) readSources(names []string) ([]sourceFile, error) {
 	var files []sourceFile
+	var scenarios []string
 	var errs []error
 	for _, name := range names {
 		f, err := p.readSource(name)
-		if err != nil {
+		switch {
+		case err != nil:
 			errs = append(errs, err)
-			continue
+		case f.holdsScenarios():
+			scenarios = append(scenarios, name)
+		default:
+			files = append(files, f)
 		}
-		files = append(files, f)
+	}
+	if len(files) == 0 && len(errs) == 0 {
+		return nil, noDefinition(scenarios[0])
+	}
+	for _, name := range scenarios {
+		p.Say("%s was left out: it holds scenarios, which ringi test plays", name)
 	}
 	return files, errors.Join(errs...)
+}
+
+func noDefinition(name string) error {
+	return cli.Usage("ringi test "+name+" plays them", "%s holds scenarios and no definition", name)
 }
 
 // readSource reads one file. One byte above the limit of a definition is enough

@@ -42,6 +42,9 @@ func (p program) graph(name, format, out string) error {
 	if err != nil {
 		return err
 	}
+	if f.holdsScenarios() {
+		return noDefinition(name)
+	}
 	def, problems := workflow.Parse(f.name, f.text)
 	if def == nil {
 		found := Checked{}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,12 @@ import (
 
 // scenarioSuffix marks a file of scenarios: order_test.yaml tests order.yaml.
 const scenarioSuffix = "_test.yaml"
+
+// holdsScenarios tells a file of scenarios from a definition that has such a name.
+func (f sourceFile) holdsScenarios() bool {
+	const key = "\nscenarios:"
+	return strings.HasSuffix(f.name, scenarioSuffix) && (bytes.Contains(f.text, []byte(key)) || bytes.HasPrefix(f.text, []byte(key[1:])))
+}
 
 // A testedScenario is one line of test --json.
 type testedScenario struct {
@@ -102,9 +109,15 @@ func (p program) test(args []string, f testFlags) error {
 	return nil
 }
 
-// scenarioFiles are the files of scenarios that the arguments mean.
+// scenarioFiles are the files of scenarios that the arguments mean, each once:
+// *.yaml names a definition and its scenarios.
 func (p program) scenarioFiles(args []string) ([]string, error) {
 	var out []string
+	add := func(name string) {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
 	for _, name := range args {
 		info, err := os.Stat(p.Path(name))
 		switch {
@@ -119,16 +132,16 @@ func (p program) scenarioFiles(args []string) ([]string, error) {
 				return nil, cli.Usage("write order"+scenarioSuffix+" beside order.yaml", "there are no scenarios in %s", name)
 			}
 			for _, path := range found {
-				out = append(out, filepath.Join(name, filepath.Base(path)))
+				add(filepath.Join(name, filepath.Base(path)))
 			}
 		case strings.HasSuffix(name, scenarioSuffix):
-			out = append(out, name)
+			add(name)
 		default:
 			beside := strings.TrimSuffix(name, filepath.Ext(name)) + scenarioSuffix
 			if _, err := os.Stat(p.Path(beside)); err != nil {
 				return nil, cli.Usage("write its scenarios into "+beside, "there are no scenarios for %s", name)
 			}
-			out = append(out, beside)
+			add(beside)
 		}
 	}
 	return out, nil
