@@ -94,6 +94,49 @@ type openCall struct {
 	call *Call
 }
 
+// mayReport refuses the word of a worker from outside about a call that the
+// engine's own workers make.
+func (t *turn) mayReport() error {
+	var ref CallRef
+	switch a := t.cmd.Do.(type) {
+	case BeginActivity:
+		ref = a.CallRef
+	case CompleteActivity:
+		ref = a.CallRef
+	case FailActivity:
+		ref = a.CallRef
+	default:
+		return nil
+	}
+	if queue := t.queueOf(ref); !t.cmd.Actor.Serves(queue) {
+		return refuse(CodeForbidden, fmt.Sprintf("calls of the queue %s are made by the engine's own workers, and nobody else reports them", queue),
+			"leave it to the server; what is in doubt a person settles with `ringi resolve`")
+	}
+	return nil
+}
+
+// queueOf is where the call went that a worker speaks of; "" when nothing tells.
+func (t *turn) queueOf(ref CallRef) string {
+	step := t.def.Step(ref.Step)
+	if step == nil || step.Activity == nil {
+		return ""
+	}
+	if ref.Direction == Forward {
+		return step.Activity.Queue
+	}
+	if ref.Direction == Probe && step.Activity.Probe != nil {
+		return step.Activity.Probe.Queue
+	}
+	u := t.s.undo(ref.Step)
+	switch {
+	case ref.Direction != Undo || u == nil:
+		return ""
+	case u.Edition > 0 && (u.Call == nil || u.Call.Seq != TokenSeq(ref.Token)):
+		return "" // of a call that a person has replaced
+	}
+	return u.Queue
+}
+
 // match finds the open call that a worker speaks of. Only the expected
 // attempt under the current token is current; everything else is a repeat of
 // what was settled, or late.

@@ -1,6 +1,11 @@
 package ringi
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"github.com/ringiflow/ringi/workflow"
+)
 
 // A Tenant is a customer within the installation. Every row, key, query and
 // command carries one.
@@ -29,6 +34,14 @@ type Actor struct {
 
 // Engine is the actor of timers, leases and deliveries.
 func Engine() Actor { return Actor{ID: "ringi", Kind: System} }
+
+// Serves reports whether the actor may take tasks of a queue and report them.
+// Queues whose names begin with workflow.ReservedPrefix belong to the engine: a
+// task there holds what the engine sends to other services, and its report is
+// what they answered, so that no worker from outside may see or say either.
+func (a Actor) Serves(queue string) bool {
+	return a.Kind == System || !strings.HasPrefix(queue, workflow.ReservedPrefix)
+}
 
 // In reports whether the actor belongs to the group.
 func (a Actor) In(group string) bool { return slices.Contains(a.Groups, group) }

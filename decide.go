@@ -61,6 +61,9 @@ func (t *turn) act() (Answer, error) {
 	if t.s.Seq == 0 {
 		return Answer{}, refuse(CodeNotFound, fmt.Sprintf("there is no run %s", t.cmd.Run), "check the id with `ringi runs`")
 	}
+	if err := t.mayReport(); err != nil {
+		return Answer{}, err
+	}
 	if t.s.End != nil {
 		return t.actOnEnded()
 	}

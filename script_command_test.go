@@ -3,6 +3,7 @@ package ringi_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,9 @@ func (s *script) command(name string, a map[string]string, body string) ringi.Co
 		cmd.Do = do
 	default:
 		s.t.Fatalf("unknown script command %q", name)
+	}
+	if slices.Contains([]string{"begin", "complete", "fail"}, name) && a["by"] == "" {
+		cmd.Actor.Kind = ringi.System // who may also speak of http steps
 	}
 	return cmd
 }

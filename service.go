@@ -94,6 +94,7 @@ type Task struct {
 // A PollRequest asks for tasks.
 type PollRequest struct {
 	Tenant     Tenant
+	Actor      Actor         // who asks; zero is a worker from outside, see Actor.Serves
 	Worker     string        // names the worker process
 	Queue      string        // one queue
 	Activities []string      // nil takes every activity of the queue

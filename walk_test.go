@@ -70,8 +70,11 @@ type walk struct {
 
 func (w *walk) do(a ringi.Action) {
 	cmd := ringi.Command{Tenant: ringi.DefaultTenant, Run: "run", At: w.now, Actor: ringi.Actor{ID: "alice", Kind: ringi.Person, Groups: []string{"finance", "bosses"}}, Do: a}
-	if _, ok := a.(ringi.Start); ok {
+	switch a.(type) {
+	case ringi.Start:
 		cmd.Actor.ID = "carol"
+	case ringi.BeginActivity, ringi.CompleteActivity, ringi.FailActivity:
+		cmd.Actor.Kind = ringi.System // any worker, the engine's own too
 	}
 	d, err := ringi.Decide(w.def, w.state, cmd, workflow.CEL{})
 	if err != nil {

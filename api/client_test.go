@@ -220,6 +220,7 @@ func TestBeatsAndPollsArriveAsTheyWereSent(t *testing.T) {
 	client := connect(t, newServer(t, svc, nil), "m-w:work")
 	asked := ringi.PollRequest{Tenant: ringi.DefaultTenant, Worker: "w", Queue: "q", Activities: []string{"a", "b"}, Max: 5, Wait: time.Second}
 	tasks, err := client.Poll(t.Context(), asked)
+	asked.Actor = ringi.Actor{ID: "m-w", Kind: ringi.Machine} // which follows from the key
 	if err != nil || len(tasks) != 1 || asText(t, polled) != asText(t, asked) {
 		t.Errorf("polled %+v, arrived %+v: %v", asked, polled, err)
 	}

@@ -64,6 +64,40 @@ func TestServiceTellsRepeatsFromWhatIsLate(t *testing.T) { // W12, TC-14, TC-16
 	})
 }
 
+// What an http step sends and is answered is between the engine and the service:
+// nobody else may take or report it, whatever the key permits.
+func TestServiceKeepsTheEnginesOwnQueuesToItself(t *testing.T) { // W14, W23
+	onBoth(t, func(t *testing.T, w *world) {
+		w.publish(`{ringi: v1, name: call, steps: [{id: h, http: {method: GET, url: "https://example.com/", headers: {X-Token: s3cret}}}]}`)
+		w.publish(chain)
+		run := w.start("call", "", ``)
+		for _, queue := range []string{"ringi.http", "ringi.", "ringi.other"} {
+			tasks, err := w.as(hand).Poll(t.Context(), ringi.PollRequest{Worker: "w", Queue: queue, Max: 1})
+			w.wantCode("a poll of "+queue, err, ringi.CodeForbidden)
+			if len(tasks) > 0 {
+				t.Errorf("%s gave %+v", queue, tasks)
+			}
+		}
+		guess := ringi.CallRef{Step: "h", Attempt: 1, Token: 2<<16 + 1}
+		for _, do := range []ringi.Action{
+			ringi.BeginActivity{CallRef: guess, Worker: "w"},
+			ringi.CompleteActivity{CallRef: guess, Worker: "w", Output: json.RawMessage(`"forged"`)},
+			ringi.FailActivity{CallRef: guess, Worker: "w", Failure: ringi.Failure{Code: "forged"}},
+		} {
+			w.wantCode(fmt.Sprintf("%T", do), w.do(hand, run, do).Err, ringi.CodeForbidden)
+		}
+		other := w.start("chain", "", `{"n":1}`)
+		done := complete(w.task(), `1`)
+		done.Want = &ringi.PollRequest{Worker: "w", Queue: "ringi.http", Max: 10}
+		if got := w.must(hand, other, done); len(got.Tasks) > 0 {
+			t.Errorf("a report brought %+v", got.Tasks)
+		}
+		if v := w.view(run); len(v.Steps) != 1 || v.Steps[0].Outcome != "open" {
+			t.Errorf("the run is %+v", v)
+		}
+	})
+}
+
 func TestServicePermitsWhatMustNotRepeatOnce(t *testing.T) { // W14
 	onBoth(t, func(t *testing.T, w *world) {
 		w.publish(mail)

@@ -164,7 +164,7 @@ func (s *Server) taskRoutes() {
 func (s *Server) pollTasks(ctx context.Context, in *pollInput) (*answer[Tasks], error) {
 	b := in.Body
 	tasks, err := s.config.Service.Poll(ctx, ringi.PollRequest{
-		Tenant: identity(ctx).Tenant, Worker: b.Worker, Queue: queueOr(b.Queue), Activities: b.Activities,
+		Tenant: identity(ctx).Tenant, Actor: identity(ctx).Actor, Worker: b.Worker, Queue: queueOr(b.Queue), Activities: b.Activities,
 		Max: max(b.Max, 1), Wait: duration(b.WaitMS),
 	})
 	if err != nil {

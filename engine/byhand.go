@@ -20,7 +20,7 @@ func (e *Engine) Submit(ctx context.Context, cmd ringi.Command, then func(ringi.
 		return
 	}
 	d := e.parts.dispatch
-	w := d.wish(cmd.Tenant, *want)
+	w := d.wish(cmd, *want)
 	e.door.submit(ctx, cmd, func(r ringi.Result) {
 		if w != nil {
 			r.Tasks = tasksOf(d.grantNow(ctx, w))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/workflow"
 )
 
 // A poll is one call that waits for tasks.
@@ -74,6 +75,13 @@ func checkPoll(req *ringi.PollRequest) error {
 	}
 	if check.err != nil {
 		return check.err
+	}
+	if !req.Actor.Serves(req.Queue) {
+		return &ringi.Error{
+			Code:    ringi.CodeForbidden,
+			Message: fmt.Sprintf("the queue %q belongs to the engine, as all whose names begin with %q: only its own workers take their tasks", req.Queue, workflow.ReservedPrefix),
+			Hint:    "serve a queue of another name",
+		}
 	}
 	req.Tenant = tenantOr(req.Tenant)
 	req.Max = min(max(req.Max, 1), mostPerPoll)

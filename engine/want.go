@@ -32,7 +32,7 @@ func (e *Engine) doWanting(ctx context.Context, commands []ringi.Command) []ring
 	var wishes []*wish
 	for i, cmd := range commands {
 		if want := wantOf(cmd.Do); want != nil {
-			if w := e.parts.dispatch.wish(cmd.Tenant, *want); w != nil {
+			if w := e.parts.dispatch.wish(cmd, *want); w != nil {
 				w.at = i
 				wishes = append(wishes, w)
 			}
@@ -67,8 +67,8 @@ func anyWants(commands []ringi.Command) bool {
 
 // wish puts one into its line. It returns nil when there can be none: a report
 // counts whatever becomes of the wish.
-func (d *dispatcher) wish(tenant ringi.Tenant, req ringi.PollRequest) *wish {
-	req.Tenant, req.Wait = tenant, 0
+func (d *dispatcher) wish(cmd ringi.Command, req ringi.PollRequest) *wish {
+	req.Tenant, req.Actor, req.Wait = cmd.Tenant, cmd.Actor, 0
 	if checkPoll(&req) != nil {
 		return nil
 	}

@@ -217,7 +217,7 @@ func (p *play) land(f flight) {
 	default:
 		do = ringi.CompleteActivity{CallRef: f.ref, Worker: worker, Output: a.output}
 	}
-	by := ringi.Actor{ID: worker, Kind: ringi.Machine}
+	by := ringi.Actor{ID: worker, Kind: ringi.System} // it plays the engine's own workers, too
 	if f.answer == nil {
 		by = ringi.Engine()
 	}

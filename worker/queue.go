@@ -93,7 +93,7 @@ func (q *queue) running() int {
 
 // request asks for n tasks of the queue.
 func (w *Worker) request(q *queue, n int, wait time.Duration) ringi.PollRequest {
-	return ringi.PollRequest{Tenant: w.tenant, Worker: w.name, Queue: q.name, Activities: q.names, Max: n, Wait: wait}
+	return ringi.PollRequest{Tenant: w.tenant, Actor: w.actor, Worker: w.name, Queue: q.name, Activities: q.names, Max: n, Wait: wait}
 }
 
 // poll takes tasks of one queue until ctx ends. Functions live as long as life.

@@ -50,7 +50,8 @@ type Config struct {
 	Tenant ringi.Tenant
 
 	// Actor is who its commands come from; zero is a machine of the worker's
-	// name. Over HTTP it follows from the key.
+	// name. Over HTTP it follows from the key. Queues that belong to the engine
+	// are served by a ringi.System only.
 	Actor ringi.Actor
 
 	// Drain is how long Run waits for running functions at its end before it
@@ -131,6 +132,9 @@ func (w *Worker) serve(c Queue) error {
 		if other.name == q.name {
 			return fmt.Errorf("worker: the queue %q is there twice: put its activities together", q.name)
 		}
+	}
+	if !w.actor.Serves(q.name) {
+		return fmt.Errorf("worker: the queue %q belongs to the engine, which makes the calls of http steps itself: serve one of another name", q.name)
 	}
 	if q.slots < 0 {
 		return fmt.Errorf("worker: the queue %q has %d slots", q.name, q.slots)

@@ -583,14 +583,15 @@ func TestAWorkerThatCannotWorkIsNotMade(t *testing.T) {
 	s := newFake()
 	a := sleeper(0)
 	for name, config := range map[string]worker.Config{
-		"no service":         {Queues: []worker.Queue{{Activities: []worker.Activity{a}}}},
-		"no queue":           {Service: s},
-		"no activity":        {Service: s, Queues: []worker.Queue{{}}},
-		"a queue twice":      {Service: s, Queues: []worker.Queue{{Activities: []worker.Activity{a}}, {Name: "default", Activities: []worker.Activity{a}}}},
-		"an activity twice":  {Service: s, Queues: []worker.Queue{{Activities: []worker.Activity{a, a}}}},
-		"negative slots":     {Service: s, Queues: []worker.Queue{{Slots: -1, Activities: []worker.Activity{a}}}},
-		"a nameless one":     {Service: s, Queues: []worker.Queue{{Activities: []worker.Activity{worker.Func("", func(context.Context, int) (int, error) { return 0, nil })}}}},
-		"an empty activity ": {Service: s, Queues: []worker.Queue{{Activities: []worker.Activity{{}}}}},
+		"no service":        {Queues: []worker.Queue{{Activities: []worker.Activity{a}}}},
+		"no queue":          {Service: s},
+		"no activity":       {Service: s, Queues: []worker.Queue{{}}},
+		"a queue twice":     {Service: s, Queues: []worker.Queue{{Activities: []worker.Activity{a}}, {Name: "default", Activities: []worker.Activity{a}}}},
+		"an activity twice": {Service: s, Queues: []worker.Queue{{Activities: []worker.Activity{a, a}}}},
+		"negative slots":    {Service: s, Queues: []worker.Queue{{Slots: -1, Activities: []worker.Activity{a}}}},
+		"a nameless one":    {Service: s, Queues: []worker.Queue{{Activities: []worker.Activity{worker.Func("", func(context.Context, int) (int, error) { return 0, nil })}}}},
+		"an engine's queue": {Service: s, Queues: []worker.Queue{{Name: "ringi.http", Activities: []worker.Activity{a}}}},
+		"an empty activity": {Service: s, Queues: []worker.Queue{{Activities: []worker.Activity{{}}}}},
 	} {
 		if _, err := worker.New(config); err == nil {
 			t.Errorf("%s: no error", name)

@@ -156,6 +156,7 @@ func TestAWorkerThatCannotWorkIsRefused(t *testing.T) {
 		{[]string{"--activity", "a", "--", "./no-such-program"}, "cannot be run"},
 		{[]string{"--activity", "a", "--activity", "a", "--", "true"}, "there twice"},
 		{[]string{"--activity", "a", "--slots", "0", "--", "true"}, "--slots"},
+		{[]string{"--activity", "a", "--queue", "ringi.http", "--", "true"}, "belongs to the engine"},
 	} {
 		if got := w.run(append([]string{"worker", "run"}, c.args...)...); got.code != cli.ExitUsage || !strings.Contains(got.err, c.want) {
 			t.Errorf("%v: %+v, want %s", c.args, got, c.want)

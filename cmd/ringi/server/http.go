@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/worker"
 	"github.com/ringiflow/ringi/worker/httpstep"
@@ -24,8 +25,9 @@ func (n *Node) performHTTP(ctx context.Context) error {
 	if err != nil {
 		return err // it was checked
 	}
+	name := "http-" + strings.ToLower(rand.Text())
 	w, err := worker.New(worker.Config{
-		Service: n.Engine, Name: "http-" + strings.ToLower(rand.Text()), Drain: httpDrain,
+		Service: n.Engine, Name: name, Actor: ringi.Actor{ID: name, Kind: ringi.System}, Drain: httpDrain,
 		Queues: []worker.Queue{httpstep.New(httpstep.Config{
 			AllowNetworks: allowed, UserAgent: "ringi/" + cli.BuildOf().Version, Now: n.p.Now,
 		}).Queue()},
