@@ -48,13 +48,8 @@ func definitions(t testing.TB) []*workflow.Definition {
 func TestRandomCommandsKeepTheRules(t *testing.T) { // W5 W8 W12
 	defs := definitions(t)
 	rapid.Check(t, func(t *rapid.T) {
-		w := &walk{t: t, def: rapid.SampledFrom(defs).Draw(t, "definition"), now: epoch}
-		w.state = &ringi.State{Tenant: ringi.DefaultTenant, Run: "run"}
-		w.do(ringi.Start{Definition: w.def.Name, Version: 1, Input: []byte(`{"n": 12, "m": {}, "amount": 5, "text": "<b> & \u2028 ü"}`)})
-		for range rapid.IntRange(1, 60).Draw(t, "commands") {
-			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)
-			w.do(w.action())
-		}
+		w := newWalk(t, rapid.SampledFrom(defs).Draw(t, "definition"))
+		w.stroll(60)
 		w.settle()
 	})
 }
@@ -66,6 +61,22 @@ type walk struct {
 	state *ringi.State
 	now   time.Time
 	log   []ringi.Event
+	turns []recordedTurn
+}
+
+// newWalk begins a run.
+func newWalk(t *rapid.T, def *workflow.Definition) *walk {
+	w := &walk{t: t, def: def, now: epoch, state: &ringi.State{Tenant: ringi.DefaultTenant, Run: "run"}}
+	w.do(ringi.Start{Definition: def.Name, Version: 1, Input: []byte(`{"n": 12, "m": {}, "amount": 5, "text": "<b> & \u2028 ü"}`)})
+	return w
+}
+
+// stroll sends so many commands at most.
+func (w *walk) stroll(most int) {
+	for range rapid.IntRange(1, most).Draw(w.t, "commands") {
+		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 7200).Draw(w.t, "seconds")) * time.Second)
+		w.do(w.action())
+	}
 }
 
 func (w *walk) do(a ringi.Action) {
@@ -94,6 +105,7 @@ func (w *walk) do(a ringi.Action) {
 	}
 	w.state = ringi.Fold(was, d.Events...)
 	w.log = append(w.log, w.stored(d.Events)...)
+	w.turns = append(w.turns, turned(w.t, ringi.ActionName(a), []byte(mustJSON(cmd)), d))
 	w.check(a)
 }
 
@@ -179,7 +191,7 @@ func (w *walk) action() ringi.Action {
 		choices = append(choices, ringi.DeliverEvent{Step: k.Step, Event: ringi.SentEvent{ID: "e", Name: k.Event, Key: k.Key, SentAt: w.now}})
 	}
 	for _, k := range r.Approvals {
-		choices = append(choices, ringi.DecideApproval{Step: k.Step, Approve: rapid.Bool().Draw(w.t, "approve"), Digest: k.Approval.Digest})
+		choices = append(choices, ringi.DecideApproval{Step: k.Step, Approve: rapid.Bool().Draw(w.t, "approve"), Digest: k.Approval.Digest}, ringi.WithdrawDecision{Step: k.Step, Reason: "drawn"})
 	}
 	for _, k := range r.Incidents {
 		how := rapid.SampledFrom(k.Allowed).Draw(w.t, "how")
