@@ -10,6 +10,22 @@ import (
 // wish is only promised a task.
 type reservation struct {
 	polls []*reserved
+	wants map[*ringi.PollRequest]bool // of the batch's own commands: answered with it
+	given map[string]int              // tasks by worker
+}
+
+// expect notes what the commands of a batch want with their answers.
+func (r *reservation) expect(groups []*group) {
+	for _, g := range groups {
+		for _, v := range g.answers {
+			if want := wantOf(v.cmd.Do); want != nil {
+				if r.wants == nil {
+					r.wants = map[*ringi.PollRequest]bool{}
+				}
+				r.wants[want] = true
+			}
+		}
+	}
 }
 
 // A reserved is a poll or a wish of which a batch makes use.
@@ -58,9 +74,27 @@ func (d *dispatcher) reserve(r *reservation, g *group, w *store.Write) {
 	}
 }
 
-// reservePoll finds who gets a task: of the polls and wishes with room the one
-// that is given least, so that a burst spreads over workers, and among those
-// the one that has waited longest. nil is nobody.
+// A claimant is a poll or a wish with room for a task.
+type claimant struct {
+	reserved
+	load   int  // tasks that the batch gives its worker already
+	late   bool // not answered with this batch
+	ticket uint64
+}
+
+// before orders claimants: by what their workers are given, so that a burst
+// spreads over workers, by when they are answered, and by how long they waited.
+func (c *claimant) before(o *claimant) bool {
+	switch {
+	case c.load != o.load:
+		return c.load < o.load
+	case c.late != o.late:
+		return o.late
+	}
+	return c.ticket < o.ticket
+}
+
+// reservePoll finds who gets a task; nil is nobody.
 //
 // A wish may take a task although others stand ready if all of those are known
 // and it has room for them too, since it claims them in the end.
@@ -68,11 +102,12 @@ func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi
 	now := d.clock.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var best reserved
-	load, ticket := 0, uint64(0)
-	consider := func(of reserved, l int, t uint64) {
-		if best.poll == nil && best.wish == nil || l < load || l == load && t < ticket {
-			best, load, ticket = of, l, t
+	var best claimant
+	found := false
+	consider := func(c claimant) {
+		c.load = r.given[c.worker()]
+		if !found || c.before(&best) {
+			best, found = c, true
 		}
 	}
 	for _, l := range d.lines {
@@ -81,25 +116,29 @@ func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi
 		}
 		for _, w := range l.wishes {
 			if w.room() > len(l.fresh) {
-				consider(reserved{wish: w}, len(w.held)+w.promised, w.ticket)
+				consider(claimant{reserved: reserved{wish: w}, late: !r.wants[w.of], ticket: w.ticket})
 			}
 		}
 		if len(l.fresh) > 0 {
 			continue
 		}
 		if len(l.polls) > 0 {
-			consider(reserved{poll: l.polls[0]}, 0, l.polls[0].ticket)
+			consider(claimant{reserved: reserved{poll: l.polls[0]}, ticket: l.polls[0].ticket})
 		}
 		for _, p := range r.polls {
 			if p.poll != nil && p.poll.line == l && len(p.outs) < p.poll.req.Max {
-				consider(reserved{poll: p.poll}, len(p.outs), p.poll.ticket)
+				consider(claimant{reserved: reserved{poll: p.poll}, ticket: p.poll.ticket})
 			}
 		}
 	}
-	if best.poll == nil && best.wish == nil {
+	if !found {
 		return nil
 	}
-	return d.reserved(r, best)
+	if r.given == nil {
+		r.given = map[string]int{}
+	}
+	r.given[best.worker()]++
+	return d.reserved(r, best.reserved)
 }
 
 // reserved is the batch's entry for a poll or wish, made when it has none yet.
@@ -152,5 +191,5 @@ func (d *dispatcher) settle(r *reservation) {
 			d.fill(p.poll, outs)
 		}
 	}
-	r.polls = nil
+	*r = reservation{}
 }

@@ -16,12 +16,12 @@ import (
 func (e *Engine) Submit(ctx context.Context, cmd ringi.Command, then func(ringi.Result)) {
 	want := wantOf(cmd.Do)
 	if want == nil {
-		e.door.submit(ctx, cmd, then)
+		e.door.send(ctx, []ringi.Command{cmd}, func(_ int, r ringi.Result) { then(r) })
 		return
 	}
 	d := e.parts.dispatch
-	w := d.wish(cmd, *want)
-	e.door.submit(ctx, cmd, func(r ringi.Result) {
+	w := d.wish(cmd, want)
+	e.door.send(ctx, []ringi.Command{cmd}, func(_ int, r ringi.Result) {
 		if w != nil {
 			r.Tasks = tasksOf(d.grantNow(ctx, w))
 		}

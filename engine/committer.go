@@ -103,6 +103,7 @@ func (c *committer) decide(ctx context.Context, reqs []*request) (*batch, error)
 // write makes the writes of the batch and reserves waiting polls for the tasks
 // that can be born leased.
 func (c *committer) write(b *batch) {
+	b.reserved.expect(b.groups)
 	b.writes, b.of = make([]store.Write, 0, len(b.groups)), make([]*group, 0, len(b.groups))
 	for _, g := range b.groups {
 		if len(g.answers) == 0 || g.proved() {
@@ -346,14 +347,13 @@ func (c *committer) repair(ctx context.Context, g *group, v verdict) {
 	def, err := c.catalog.pinned(ctx, g.after)
 	if err == nil {
 		cmd := ringi.Command{Tenant: g.key.Tenant, Actor: ringi.Engine(), Do: start}
-		err = c.route(cmd, def, func(s settled) {
+		c.route(cmd, def, func(s settled) {
 			if s.Err != nil {
 				v.Result = ringi.Result{Run: g.key.Run, Err: unavailable(fmt.Errorf("start of the repair run: %w", s.Err))}
 			}
 			v.request.done(v.settled)
 		})
-	}
-	if err != nil {
+	} else {
 		v.request.refuse(unavailable(fmt.Errorf("start of the repair run: %w", err)))
 	}
 }

@@ -37,9 +37,7 @@ func tenantOr(t ringi.Tenant) ringi.Tenant {
 func (d *door) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result {
 	call := &doorCall{results: make([]ringi.Result, len(commands)), done: make(chan struct{})}
 	call.left.Store(int64(len(commands)) + 1)
-	for i, cmd := range commands {
-		d.submit(ctx, cmd, func(r ringi.Result) { call.set(i, r) })
-	}
+	d.send(ctx, commands, call.set)
 	call.count()
 	select {
 	case <-call.done:
@@ -59,22 +57,41 @@ func (d *door) Do(ctx context.Context, commands ...ringi.Command) []ringi.Result
 // A door checks what comes in before anything is stored or decided.
 type door struct{ *parts }
 
-// submit takes one command in. then is called once, when its result is durable
-// or it was refused.
-func (d *door) submit(ctx context.Context, cmd ringi.Command, then func(ringi.Result)) {
-	cmd.Tenant = tenantOr(cmd.Tenant)
-	cmd.Lost = nil
-	if send, ok := cmd.Do.(ringi.SendEvent); ok {
-		then(d.sendEvent(ctx, cmd, send))
-		return
+// send takes commands in; those of one committer stand in its inbox together, so
+// that one commit can carry them all. then is called once for each, by its place,
+// when its result is durable or it was refused.
+func (d *door) send(ctx context.Context, commands []ringi.Command, then func(int, ringi.Result)) {
+	to := make([][]*request, len(d.committers))
+	for i, cmd := range commands {
+		r := &request{cmd: cmd, done: func(s settled) { then(i, s.Result) }}
+		if at, ok := d.submit(ctx, r); ok {
+			to[at] = append(to[at], r)
+		}
 	}
-	def, err := d.admit(ctx, &cmd)
-	if err == nil {
-		err = d.route(cmd, def, func(s settled) { then(s.Result) })
+	for at, rs := range to {
+		d.committers[at].in.put(rs...)
+	}
+}
+
+// submit checks a request, completes it, and finds its committer. ok is false
+// when it was answered instead.
+func (d *door) submit(ctx context.Context, r *request) (at int, ok bool) {
+	r.cmd.Tenant = tenantOr(r.cmd.Tenant)
+	r.cmd.Lost = nil
+	if send, ok := r.cmd.Do.(ringi.SendEvent); ok {
+		r.done(settled{Result: d.sendEvent(ctx, r.cmd, send)})
+		return 0, false
+	}
+	var err error
+	if r.def, err = d.admit(ctx, &r.cmd); err == nil {
+		r.size = sizeOf(r.cmd.Do)
+		at, err = d.address(r)
 	}
 	if err != nil {
-		then(ringi.Result{Run: cmd.Run, Err: err})
+		r.refuse(err)
+		return 0, false
 	}
+	return at, true
 }
 
 // A doorCall gathers the results of one Do.

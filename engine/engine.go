@@ -257,26 +257,34 @@ func (e *Engine) Ready() error {
 	return e.parts.reach.lost()
 }
 
-// route gives a command to the committer of its run; def is set for a start,
-// whose run id is drawn here. done is called once, from the committer.
-func (p *parts) route(cmd ringi.Command, def *workflow.Definition, done func(settled)) error {
-	n := len(p.committers)
-	at := 0
-	if start, ok := cmd.Do.(ringi.Start); ok {
-		now := p.clock.now()
-		if start.Key != "" {
-			at = committerOfStart(startName{cmd.Tenant, start.Definition, start.Key}, n)
-		} else {
-			at = p.spread(n)
-		}
-		var err error
-		if cmd.Run, err = newRunID(now, p.random, at, n); err != nil {
-			return internalFault(err)
-		}
+// route gives a command to the committer of its run. done is called once, from
+// the committer, or at once when the command is refused.
+func (p *parts) route(cmd ringi.Command, def *workflow.Definition, done func(settled)) {
+	r := &request{cmd: cmd, def: def, size: sizeOf(cmd.Do), done: done}
+	if at, err := p.address(r); err != nil {
+		r.refuse(err)
 	} else {
-		at = committerOf(cmd.Run, n)
+		p.committers[at].in.put(r)
 	}
-	return p.committers[at].in.put(&request{cmd: cmd, def: def, size: sizeOf(cmd.Do), done: done})
+}
+
+// address finds the committer of a request. The id of the run that a start makes
+// is drawn here.
+func (p *parts) address(r *request) (at int, err error) {
+	n := len(p.committers)
+	start, ok := r.cmd.Do.(ringi.Start)
+	if !ok {
+		return committerOf(r.cmd.Run, n), nil
+	}
+	if start.Key != "" {
+		at = committerOfStart(startName{r.cmd.Tenant, start.Definition, start.Key}, n)
+	} else {
+		at = p.spread(n)
+	}
+	if r.cmd.Run, err = newRunID(p.clock.now(), p.random, at, n); err != nil {
+		return 0, internalFault(err)
+	}
+	return at, nil
 }
 
 // spread picks the committer with the least to do.

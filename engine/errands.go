@@ -35,7 +35,5 @@ func (e *errands) send(p *parts, name string, cmd ringi.Command, then func(settl
 			then(s)
 		}
 	}
-	if err := p.route(cmd, nil, done); err != nil {
-		done(settled{Result: ringi.Result{Run: cmd.Run, Err: err}})
-	}
+	p.route(cmd, nil, done)
 }

@@ -64,29 +64,47 @@ func newInbox() *inbox {
 	return &inbox{wake: make(chan struct{}, 1), tenants: map[ringi.Tenant]*queue{}}
 }
 
-// put adds a request. It is refused when too many wait already, or nothing is
-// taken out any more.
-func (b *inbox) put(r *request) error {
+// put adds requests; those of one call are taken together if a batch has room for
+// them. They are refused when too many wait already, or nothing is taken out any
+// more.
+func (b *inbox) put(rs ...*request) {
+	if len(rs) == 0 {
+		return
+	}
+	added, why := b.add(rs)
+	for _, r := range rs[added:] {
+		r.refuse(why)
+	}
+}
+
+// add returns how many of the requests it took in, and why not the others.
+func (b *inbox) add(rs []*request) (added int, why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return draining()
+		return 0, draining()
 	}
-	if b.count >= inboxLimit {
-		return &ringi.Error{Code: ringi.CodeLimit, Message: "too many commands are waiting", Hint: "try again in a moment"}
+	for _, r := range rs {
+		if b.count >= inboxLimit {
+			why = &ringi.Error{Code: ringi.CodeLimit, Message: "too many commands are waiting", Hint: "try again in a moment"}
+			break
+		}
+		q := b.tenants[r.cmd.Tenant]
+		if q == nil {
+			q = &queue{}
+			b.tenants[r.cmd.Tenant] = q
+		}
+		if q.empty() {
+			b.turn = append(b.turn, r.cmd.Tenant)
+		}
+		q.items = append(q.items, r)
+		b.count++
+		added++
 	}
-	q := b.tenants[r.cmd.Tenant]
-	if q == nil {
-		q = &queue{}
-		b.tenants[r.cmd.Tenant] = q
+	if added > 0 {
+		signal(b.wake)
 	}
-	if q.empty() {
-		b.turn = append(b.turn, r.cmd.Tenant)
-	}
-	q.items = append(q.items, r)
-	b.count++
-	signal(b.wake)
-	return nil
+	return added, why
 }
 
 // close refuses everything from now on and returns what still waits.

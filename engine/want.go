@@ -12,7 +12,8 @@ import (
 // are born under its lease, and it never waits beyond that. Unlike a poll it can
 // be filled by several commits. Its fields from held on are the dispatcher's.
 type wish struct {
-	at     int // of its command
+	at     int                // of its command
+	of     *ringi.PollRequest // as it stands in its command
 	req    ringi.PollRequest
 	line   *line
 	ticket uint64
@@ -32,7 +33,7 @@ func (e *Engine) doWanting(ctx context.Context, commands []ringi.Command) []ring
 	var wishes []*wish
 	for i, cmd := range commands {
 		if want := wantOf(cmd.Do); want != nil {
-			if w := e.parts.dispatch.wish(cmd, *want); w != nil {
+			if w := e.parts.dispatch.wish(cmd, want); w != nil {
 				w.at = i
 				wishes = append(wishes, w)
 			}
@@ -67,7 +68,8 @@ func anyWants(commands []ringi.Command) bool {
 
 // wish puts one into its line. It returns nil when there can be none: a report
 // counts whatever becomes of the wish.
-func (d *dispatcher) wish(cmd ringi.Command, req ringi.PollRequest) *wish {
+func (d *dispatcher) wish(cmd ringi.Command, of *ringi.PollRequest) *wish {
+	req := *of
 	req.Tenant, req.Actor, req.Wait = cmd.Tenant, cmd.Actor, 0
 	if checkPoll(&req) != nil {
 		return nil
@@ -80,7 +82,7 @@ func (d *dispatcher) wish(cmd ringi.Command, req ringi.PollRequest) *wish {
 	}
 	d.seen.polled(req, now)
 	d.ticket++
-	w := &wish{req: req, line: d.line(req, now), ticket: d.ticket, done: make(chan struct{})}
+	w := &wish{of: of, req: req, line: d.line(req, now), ticket: d.ticket, done: make(chan struct{})}
 	w.line.wishes = append(w.line.wishes, w)
 	d.waiting++
 	return w

@@ -11,8 +11,14 @@ import (
 	"github.com/ringiflow/ringi"
 )
 
-// maxReports is how many go at once: as many as one request takes.
-const maxReports = 500
+const (
+	// maxReports is how many go at once: as many as one request takes.
+	maxReports = 500
+	// maxCalls is how many calls with reports are under way at once: one whose
+	// commit is under way, one that waits for the next, and as many again on their
+	// way there and back. More make smaller requests and gain nothing.
+	maxCalls = 4
+)
 
 // A report is what a worker has to say about an attempt.
 type report struct {
@@ -25,15 +31,18 @@ type report struct {
 	along  bool         // it failed because the server was away: it goes with the next
 }
 
-// reports are sent one batch at a time: what finishes while one is under way
-// goes into the next. So a busy worker groups its commits by itself, and an idle
-// one reports at once.
+// reports are sent in a few calls at a time: what finishes while all of those
+// are under way goes together into the next. So a busy worker groups its reports
+// by itself, and one that is not reports at once. With one call at a time a
+// report would wait for the commit of those before it, and be late for the next.
 type reports struct {
-	w    *Worker
-	mu   sync.Mutex
-	all  []*report // in order of finishing, also those under way
-	want bool      // whether tasks are asked for along with reports
-	hint chan struct{}
+	w     *Worker
+	mu    sync.Mutex
+	all   []*report // that are not under way, in order of finishing
+	sent  int       // under way
+	calls int       // in so many calls
+	want  bool      // whether tasks are asked for along with reports
+	hint  chan struct{}
 }
 
 func newReports(w *Worker) *reports {
@@ -44,6 +53,11 @@ func (rs *reports) add(r *report) {
 	rs.mu.Lock()
 	rs.all = append(rs.all, r)
 	rs.mu.Unlock()
+	rs.look()
+}
+
+// look lets run look for what it can send.
+func (rs *reports) look() {
 	select {
 	case rs.hint <- struct{}{}:
 	default:
@@ -60,7 +74,7 @@ func (rs *reports) stopWanting() {
 func (rs *reports) waiting() int {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return len(rs.all)
+	return len(rs.all) + rs.sent
 }
 
 // run sends reports until ctx ends. Functions that are started along with the
@@ -68,13 +82,12 @@ func (rs *reports) waiting() int {
 func (rs *reports) run(ctx, life context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var calls sync.WaitGroup
+	defer calls.Wait()
 	for {
 		batch, next := rs.take()
 		if len(batch) > 0 {
-			rs.send(ctx, life, batch)
-			if ctx.Err() != nil {
-				return
-			}
+			calls.Go(func() { rs.send(ctx, life, batch) })
 			continue
 		}
 		timer.Reset(next)
@@ -94,18 +107,36 @@ func (rs *reports) take() (batch []*report, next time.Duration) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	next = time.Hour
-	for _, r := range rs.all {
-		next = min(next, time.Until(r.due))
+	if rs.calls >= maxCalls {
+		return nil, next
 	}
 	for _, r := range rs.all {
-		if next <= 0 && len(batch) < maxReports && (r.along || time.Until(r.due) <= 0) {
+		next = min(next, r.wait())
+	}
+	if next > 0 {
+		return nil, next
+	}
+	rs.all = slices.DeleteFunc(rs.all, func(r *report) bool {
+		goes := len(batch) < maxReports && (r.along || r.wait() <= 0)
+		if goes {
 			batch = append(batch, r)
 		}
-	}
+		return goes
+	})
+	rs.sent += len(batch)
+	rs.calls++
 	slices.SortStableFunc(batch, func(a, b *report) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.queue.name, b.queue.name))
 	})
 	return batch, next
+}
+
+// wait is how long the report is put off; 0 for one that never was.
+func (r *report) wait() time.Duration {
+	if r.due.IsZero() {
+		return 0
+	}
+	return time.Until(r.due)
 }
 
 func (r *report) rank() int {
@@ -135,8 +166,15 @@ func (rs *reports) send(ctx, life context.Context, batch []*report) {
 			r.queue.got(n, len(results[i].Tasks))
 			rs.w.start(life, r.queue, results[i].Tasks)
 		}
+	}
+	for i, r := range batch {
 		rs.answered(ctx, r, results[i].Err)
 	}
+	rs.mu.Lock()
+	rs.sent -= len(batch)
+	rs.calls--
+	rs.mu.Unlock()
+	rs.look()
 }
 
 // ask adds to one report of each queue a wish for as many tasks as it has free
@@ -200,23 +238,27 @@ func (rs *reports) answered(ctx context.Context, r *report, err error) {
 		r.do = ringi.FailActivity{CallRef: r.task.CallRef, Worker: rs.w.name, Failure: ringi.Failure{
 			Code: code, Message: sendable(err.Error(), maxMessage), Applied: ringi.AppliedUnknown,
 		}}
+		rs.back(r)
 		return
 	case err != nil:
 		rs.w.trouble(fmt.Errorf("worker: report of %s %s was refused: %w", r.task.Run, r.task.Step, err))
 	}
 	rs.w.beats.remove(r.beat)
-	rs.mu.Lock()
-	rs.all = slices.DeleteFunc(rs.all, func(other *report) bool { return other == r })
-	rs.mu.Unlock()
 	r.queue.taken()
 	rs.w.close()
 }
 
 // later puts a report off.
 func (rs *reports) later(r *report, err error) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
 	r.failed++
 	r.along = ringi.ErrorCode(err) == ringi.CodeUnavailable
 	r.due = time.Now().Add(pauseAfter(r.failed))
+	rs.back(r)
+}
+
+// back returns a report that is to be sent again.
+func (rs *reports) back(r *report) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.all = append(rs.all, r)
 }

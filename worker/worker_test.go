@@ -394,7 +394,7 @@ func TestAWorkerThatCannotReportTakesNoMore(t *testing.T) {
 	})
 }
 
-func TestOneReportIsUnderWayAtATimeAndTheRestGoesTogether(t *testing.T) {
+func TestFourReportsAreUnderWayAtATimeAndTheRestGoesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFake()
 		s.slow = 100 * time.Millisecond
@@ -405,10 +405,10 @@ func TestOneReportIsUnderWayAtATimeAndTheRestGoesTogether(t *testing.T) {
 		}))
 		s.give(tasks("work", 50)...)
 		after(time.Second)
-		if s.look().most != 1 {
+		if s.look().most != 4 {
 			t.Errorf("%d reports were under way at once", s.look().most)
 		}
-		if len(s.look().batches) != 2 || len(s.told()) != 50 {
+		if len(s.look().batches) != 5 || len(s.told()) != 50 {
 			t.Errorf("%d reports in %d calls", len(s.told()), len(s.look().batches))
 		}
 		if err := stop(); err != nil {
