@@ -111,7 +111,7 @@ func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi
 		}
 	}
 	for _, l := range d.lines {
-		if l.tenant != tenant || l.queue != row.Queue || !l.takes(row.Activity) || !l.sure || !l.soon.IsZero() && !l.soon.After(now) {
+		if l.tenant != tenant || l.queue != row.Queue || !l.takes(row.Activity) || !l.sure || l.overdue(now) {
 			continue
 		}
 		for _, w := range l.wishes {
@@ -185,6 +185,7 @@ func (d *dispatcher) settle(r *reservation) {
 		for i, o := range p.outs {
 			outs[i] = o.handOut
 		}
+		outs = d.sift(outs)
 		if p.wish != nil {
 			d.fulfil(p.wish, p.promised, outs)
 		} else {

@@ -57,6 +57,7 @@ type line struct {
 	blind   uint64               // the last gen that fresh had no room for
 	checkAt time.Time            // when it is claimed for whatever is known
 	soon    time.Time            // when the next retry or give-back becomes ready; zero: none is known
+	turns   []time.Time          // when those that Later put off become ready, in order
 	used    time.Time
 }
 
@@ -106,12 +107,32 @@ func (l *line) claimed(list []store.Claimed, gen uint64, all bool) {
 // empty reports whether nothing stands ready.
 func (l *line) empty() bool { return l.sure && len(l.fresh) == 0 }
 
+// putOff notes when a task that Later put off becomes ready. All those times are
+// kept, not only the next: each claim takes those that are due, and the next ones
+// would wait for the fallback.
+func (l *line) putOff(at time.Time) {
+	i, _ := slices.BinarySearchFunc(l.turns, at, time.Time.Compare)
+	l.turns = slices.Insert(l.turns, i, at)
+	if len(l.turns) > mostFresh {
+		l.turns = l.turns[:mostFresh] // the fallback finds the rest
+	}
+}
+
+// overdue reports whether a task whose time was known stands ready by now.
+func (l *line) overdue(now time.Time) bool {
+	return !l.soon.IsZero() && !l.soon.After(now) || len(l.turns) > 0 && !l.turns[0].After(now)
+}
+
 // next is when the line is claimed for at the latest.
 func (l *line) next() time.Time {
-	if !l.soon.IsZero() && l.soon.Before(l.checkAt) {
-		return l.soon
+	next := l.checkAt
+	if !l.soon.IsZero() && l.soon.Before(next) {
+		next = l.soon
 	}
-	return l.checkAt
+	if len(l.turns) > 0 && l.turns[0].Before(next) {
+		next = l.turns[0]
+	}
+	return next
 }
 
 // mayHold reports whether a claim may find something.
@@ -152,6 +173,10 @@ func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) 
 	if !l.soon.After(now) {
 		l.soon = time.Time{}
 	}
+	if len(claimed) < req.Max { // else more of them may stand ready
+		due, _ := slices.BinarySearchFunc(l.turns, now.Add(1), time.Time.Compare)
+		l.turns = slices.Delete(l.turns, 0, due)
+	}
 	l.claimed(claimed, gen, len(claimed) < req.Max)
 	return d.unpack(claimed, now), nil
 }
@@ -171,7 +196,35 @@ func (d *dispatcher) unpack(claimed []store.Claimed, now time.Time) []handOut {
 		}
 		outs = append(outs, handOut{task: t, back: back})
 	}
-	return outs
+	return d.sift(outs)
+}
+
+// sift keeps the tasks whose time has come, and puts the others back. The caller
+// holds the lock.
+func (d *dispatcher) sift(outs []handOut) []handOut {
+	if d.Later == nil || len(outs) == 0 || (ringi.Actor{}).Serves(outs[0].task.Queue) {
+		return outs
+	}
+	now := d.clock.now()
+	kept := outs[:0]
+	for _, o := range outs {
+		wait := d.Later(o.task)
+		if wait <= 0 {
+			kept = append(kept, o)
+			continue
+		}
+		o.back.ReadyAt, o.back.Unsent = now.Add(wait), true
+		d.back = append(d.back, o.back)
+		for _, l := range d.lines {
+			if l.tenant == o.task.Tenant && l.queue == o.task.Queue && l.takes(o.task.Activity) {
+				l.putOff(o.back.ReadyAt)
+			}
+		}
+	}
+	if len(d.back) > 0 {
+		signal(d.wake)
+	}
+	return kept
 }
 
 // Round gives back what went to nobody and claims for the lines that may have
@@ -192,6 +245,9 @@ func (d *dispatcher) Round(ctx context.Context) (worked bool, err error) {
 			d.fill(p, outs)
 			more := !l.empty()
 			d.mu.Unlock()
+			if err == nil && d.Later != nil {
+				err = d.settleBack(ctx) // of each claim, lest they pile up
+			}
 			if err != nil {
 				return worked, err
 			}

@@ -64,6 +64,12 @@ type Config struct {
 	// While they cannot no lease counts as lost.
 	WorkersUp func() bool
 
+	// Later is asked about each task of the engine's own queues that is about to
+	// be handed out: how long it shall wait yet. One that waits goes back to its
+	// queue as if it had never been taken out, and those behind it are handed out.
+	// Calls follow each other, and must not block. Nil and 0 are not at all.
+	Later func(ringi.Task) time.Duration
+
 	// Probe writes so many bytes of no meaning to the store and takes them
 	// away again. After a write that failed the node is not ready until a
 	// probe or a write has worked; nil takes a read for proof. Errors as of

@@ -216,7 +216,11 @@ func (m *Memory) Settle(ctx context.Context, s Settlement) error {
 			continue
 		}
 		t.lease.Leased, t.lease.Worker, t.lease.LeaseEnd = false, "", time.Time{}
-		t.lease.Lapsed++
+		if l.Unsent {
+			t.lease.Token--
+		} else {
+			t.lease.Lapsed++
+		}
 		t.row.ReadyAt, t.check = l.ReadyAt, t.row.GiveUpAt
 	}
 	for _, c := range s.Checks {

@@ -307,6 +307,10 @@ type Lapse struct {
 	Token    int64     // condition: current
 	LeaseEnd time.Time // condition: unchanged
 	ReadyAt  time.Time // when it may be handed out again
+	// Unsent says that the hand-out left for nobody, so that it never was one: its
+	// token is taken back, and it does not count as a lapse. Conditions and token
+	// keep a later hand-out of the same number apart, since no lease has two ends.
+	Unsent bool
 }
 
 // A Check moves the check time of a task row.

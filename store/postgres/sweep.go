@@ -25,12 +25,12 @@ const (
 	textTasksLowest statement = `select check_at from task where check_at > $1::timestamptz order by check_at limit 1`
 
 	textLapse statement = `with l as materialized (
-			select x.*, w.ready_at, w.due_at, w.lowest from unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[])
-				w(tenant, run, lane, token, lease_end, ready_at, due_at, lowest)
+			select x.*, w.ready_at, w.due_at, w.lowest, w.unsent from unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[], $9::boolean[])
+				w(tenant, run, lane, token, lease_end, ready_at, due_at, lowest, unsent)
 			cross join lateral (select t.tenant, t.run, t.lane from task t where t.tenant = w.tenant and t.run = w.run and t.lane = w.lane
 				and t.token = w.token and t.state = 1 and not t.confirmed and t.held < 2 and t.lease_end = w.lease_end
 				for no key update skip locked) x)
-		update task t set state = 0, worker = '', lease_end = null, lapsed = t.lapsed + 1, ready_at = l.ready_at, due_at = l.due_at,
+		update task t set state = 0, worker = '', lease_end = null, lapsed = t.lapsed + (not l.unsent)::int, token = t.token - l.unsent::int, ready_at = l.ready_at, due_at = l.due_at,
 			check_at = case when t.give_up_at is not null then greatest(t.give_up_at, l.lowest) end
 		from l where t.tenant = l.tenant and t.run = l.run and t.lane = l.lane`
 	textCheck statement = `with l as materialized (
@@ -137,7 +137,8 @@ func (s *Store) Settle(ctx context.Context, settlement store.Settlement) error {
 }
 
 func lapses(list []store.Lapse, last time.Time) *call {
-	tenant, run, lane, token, end, ready, due, lowest := ints(), uuids(), ints(), ints(), times(), times(), times(), times()
+	tenant, run, lane, token, unsent := ints(), uuids(), ints(), ints(), bools()
+	end, ready, due, lowest := times(), times(), times(), times()
 	for _, l := range list {
 		addKey(tenant, run, l.Key)
 		lane.int(int64(l.Lane))
@@ -146,9 +147,10 @@ func lapses(list []store.Lapse, last time.Time) *call {
 		ready.time(l.ReadyAt)
 		due.time(place(l.ReadyAt, last))
 		lowest.time(place(beginning, last))
+		unsent.bool(l.Unsent)
 	}
 	c := &call{statement: textLapse}
-	c.list(tenant, run, lane, token, end, ready, due, lowest)
+	c.list(tenant, run, lane, token, end, ready, due, lowest, unsent)
 	return c
 }
 

@@ -255,7 +255,8 @@ func (s *Store) Settle(ctx context.Context, settlement store.Settlement) error {
 
 func (c *conn) settle(s store.Settlement) error {
 	for _, l := range s.Lapses {
-		if _, err := c.exec(stmtTaskLapse, micro(l.ReadyAt), int64(never), int64(l.Key.Tenant), runBlob(l.Key.Run),
+		unsent := flag(l.Unsent)
+		if _, err := c.exec(stmtTaskLapse, unsent, unsent, micro(l.ReadyAt), int64(never), int64(l.Key.Tenant), runBlob(l.Key.Run),
 			int64(l.Lane), l.Token, micro(l.LeaseEnd)); err != nil {
 			return err
 		}

@@ -110,7 +110,7 @@ var statementText = [statements]string{
 		where tenant = ? and run = ? and step = ? and direction = ? and token = ? and token <> seq << 16`,
 	stmtTaskExtend:      `update task set ` + leaseColumns + ` where tenant = ? and run = ? and lane = ?`,
 	stmtTaskExtendCheck: `update task set ` + leaseColumns + `, check_at = ? where tenant = ? and run = ? and lane = ?`,
-	stmtTaskLapse: `update task set state = 0, worker = '', lease_end = 0, lapsed = lapsed + 1, ready_at = ?,
+	stmtTaskLapse: `update task set state = 0, worker = '', lease_end = 0, lapsed = lapsed + 1 - ?, token = token - ?, ready_at = ?,
 		check_at = case when give_up_at = 0 then ? else give_up_at end
 		where tenant = ? and run = ? and lane = ? and token = ? and state = 1 and confirmed = 0 and held < 2 and lease_end = ?`,
 	stmtTaskCheck: `update task set check_at = ? where tenant = ? and run = ? and lane = ? and token = ? and (? = 0 or lease_end = ?)`,

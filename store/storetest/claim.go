@@ -68,6 +68,7 @@ func claimTests() []suiteTest {
 		{"takes tenants in turn", claimInTurn}, // W26
 		{"gives each hand-out the next token", claimTokens},
 		{"a hand-over that lapsed is handed out again under the next token", claimLapsed},
+		{"a hand-out that reached nobody takes its token back", claimUnsent},
 		{"a task that is only let finish is not given back", claimAwaited}, // W24
 		{"a task that is born leased has had its first hand-out", claimBornLeased},
 		{"a new attempt begins its tokens anew, a changed row keeps them", claimFresh},
@@ -209,6 +210,38 @@ func claimLapsed(s *subject) {
 	s.lapse(l, row.Token(2), s.lease(l).LeaseEnd, at(40))
 	if lease := s.lease(l); !lease.Leased {
 		s.Error("a confirmed lease lapsed")
+	}
+}
+
+// A hand-out that reached nobody never was one: not for the token, nor for the
+// lapses in a row.
+func claimUnsent(s *subject) {
+	l := s.run()
+	row := l.schedule(func(r *ringi.TaskRow) { r.GiveUpAt = at(300) })
+	s.take(at(0), 1)
+	give := func(token int64, end, ready float64) {
+		s.Helper()
+		s.must(s.h.Store.Settle(s.ctx, store.Settlement{Lapses: []store.Lapse{{Key: l.Key, Token: token, LeaseEnd: at(end), ReadyAt: at(ready), Unsent: true}}}))
+	}
+	give(row.Token(1), 5, 3)
+	if lease := s.lease(l); lease.Leased || lease.Lapsed != 0 || lease.Token != row.Token(0) {
+		s.Errorf("after a hand-out to nobody: %+v", lease)
+	}
+	if got := s.take(at(2), 1); len(got) != 0 {
+		s.Errorf("handed out before it was ready again: %+v", got)
+	}
+	if got := s.take(at(3), 1); len(got) != 1 || got[0].Token != row.Token(1) {
+		s.Errorf("handed out %+v, want token %d", got, row.Token(1))
+	}
+	give(row.Token(1), 5, 4) // the same word again, late: it is of another lease
+	if got := s.take(at(4), 1); len(got) != 0 {
+		s.Errorf("a later hand-out was taken back: %+v", got)
+	}
+	s.lapse(l, row.Token(1), at(8), at(9))
+	s.take(at(9), 1)
+	give(row.Token(2), 14, 10)
+	if lease := s.lease(l); lease.Leased || lease.Lapsed != 1 || lease.Token != row.Token(1) {
+		s.Errorf("after a lapse and a hand-out to nobody: %+v", lease)
 	}
 }
 

@@ -27,6 +27,12 @@
 // egress. Redirects are answers and not followed; no proxy is taken from the
 // environment; the only way out is the one that the guard sees.
 //
+// # A host that is slow
+//
+// Calls to one host take no more than a quarter of the slots. A task that finds its
+// host busy is not handed out at all: the engine asks Later and leaves it in its
+// queue, so that it uses up neither slot nor attempt, and those behind it go on.
+//
 // # What an answer means
 //
 // A status that the step expects (any 2xx when it names none) is a success, and

@@ -44,7 +44,8 @@ type Config struct {
 	// the same. Nil is none.
 	AllowNetworks []netip.Prefix
 
-	// Slots is how many calls are made at once; 0 is DefaultSlots.
+	// Slots is how many calls are made at once; 0 is DefaultSlots. Those to one host
+	// (name and port) take a quarter of them, if Performer.Later is asked.
 	Slots int
 
 	// Resolver looks up names; nil is the system's.
@@ -56,7 +57,8 @@ type Config struct {
 	// UserAgent is the header of that name; "" is "ringi".
 	UserAgent string
 
-	// Now tells the time, for a Retry-After that is a date; nil is time.Now.
+	// Now tells the time, for a Retry-After that is a date and for what waits for
+	// its host; nil is time.Now.
 	Now func() time.Time
 }
 
@@ -65,6 +67,7 @@ type Config struct {
 type Performer struct {
 	config    Config
 	transport *http.Transport
+	share     *share
 }
 
 // New makes a performer. It dials nothing.
@@ -79,7 +82,7 @@ func New(config Config) *Performer {
 		config.Now = time.Now
 	}
 	dialer := &net.Dialer{Timeout: connectTimeout, Resolver: config.Resolver, ControlContext: egress.Guard(config.AllowNetworks)}
-	return &Performer{config: config, transport: &http.Transport{
+	return &Performer{config: config, share: newShare(config.Slots), transport: &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: config.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    connectTimeout,
@@ -109,7 +112,9 @@ func (p *Performer) Perform(ctx context.Context, input json.RawMessage) (json.Ra
 	if err != nil {
 		return nil, &worker.Failure{Code: workflow.CodeHTTPBadRequest, Message: err.Error(), Applied: notApplied(task, false)}
 	}
+	end := p.share.begin(hostOf(req.URL), idOf(task), p.config.Now)
 	a := p.send(req)
+	end()
 	if a.err != nil {
 		return nil, a.failure(ctx, task)
 	}

@@ -17,20 +17,23 @@ import (
 // they report.
 const httpDrain = 20 * time.Second
 
+// newPerformer makes what performs http steps.
+func newPerformer(p *cli.Program) (*httpstep.Performer, error) {
+	allowed, err := cli.Networks(p.Get(cli.SetHTTPAllow))
+	if err != nil {
+		return nil, err
+	}
+	return httpstep.New(httpstep.Config{AllowNetworks: allowed, UserAgent: "ringi/" + cli.BuildOf().Version, Now: p.Now}), nil
+}
+
 // performHTTP makes the calls of http steps until ctx ends, and then until those
 // under way have ended. It is a worker like any other, in the process of the
 // server.
 func (n *Node) performHTTP(ctx context.Context) error {
-	allowed, err := cli.Networks(n.p.Get(cli.SetHTTPAllow))
-	if err != nil {
-		return err // it was checked
-	}
 	name := "http-" + strings.ToLower(rand.Text())
 	w, err := worker.New(worker.Config{
 		Service: n.Engine, Name: name, Actor: ringi.Actor{ID: name, Kind: ringi.System}, Drain: httpDrain,
-		Queues: []worker.Queue{httpstep.New(httpstep.Config{
-			AllowNetworks: allowed, UserAgent: "ringi/" + cli.BuildOf().Version, Now: n.p.Now,
-		}).Queue()},
+		Queues:  []worker.Queue{n.performer.Queue()},
 		Trouble: n.p.Trouble(n.Log, "the caller of http steps met trouble"),
 	})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/ringiflow/ringi/metric"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/relay"
+	"github.com/ringiflow/ringi/worker/httpstep"
 )
 
 const (
@@ -52,14 +53,15 @@ type NodeConfig struct {
 // opened here is closed when run returns.
 type Node struct {
 	NodeConfig
-	p       *cli.Program
-	store   Database
-	Engine  *engine.Engine
-	server  *http.Server
-	relays  *relay.Relays // nil when messages are not read
-	sinks   []*relay.Sink
-	up      atomic.Bool // workers can reach us
-	leaving atomic.Bool // draining
+	p         *cli.Program
+	store     Database
+	Engine    *engine.Engine
+	performer *httpstep.Performer
+	server    *http.Server
+	relays    *relay.Relays // nil when messages are not read
+	sinks     []*relay.Sink
+	up        atomic.Bool // workers can reach us
+	leaving   atomic.Bool // draining
 }
 
 // OpenNode opens everything. What another server may have open beside this
@@ -95,10 +97,13 @@ func OpenNode(ctx context.Context, p *cli.Program, c NodeConfig) (_ *Node, err e
 	if err != nil {
 		return nil, err
 	}
+	if n.performer, err = newPerformer(p); err != nil {
+		return nil, err // it was checked
+	}
 	if n.Engine, err = engine.New(engine.Config{
 		Store: &metric.Store{Store: n.store, Metrics: m, Routes: routes, Wrote: n.wake}, Probe: n.store.Probe,
 		Records: n.store, Catalog: n.store, Events: n.store, Fleet: sent.nodes, Version: cli.BuildOf().Version,
-		Log: c.Log, Observer: m.Observer(), WorkersUp: n.up.Load, Drain: cli.DrainTime,
+		Log: c.Log, Observer: m.Observer(), WorkersUp: n.up.Load, Later: n.performer.Later, Drain: cli.DrainTime,
 	}); err != nil {
 		return nil, err
 	}
