@@ -69,9 +69,10 @@ type Store struct {
 	incarnation string
 	writer      *sql.DB // one connection; whoever has it is the only one that writes
 	readers     *sql.DB
-	texts       sync.Map     // text of a read → *sql.Stmt of the readers
-	kept        *conn        // the writer's statements; belongs to whoever has its connection
-	turn        ringi.Tenant // that the last claim began with; belongs likewise
+	texts       sync.Map      // text of a read → *sql.Stmt of the readers
+	kept        *conn         // the writer's statements; belongs to whoever has its connection
+	turn        ringi.Tenant  // that the last claim began with; belongs likewise
+	checkpoints *checkpointer // nil: only reading
 
 	mu     sync.Mutex
 	closed bool
@@ -146,7 +147,10 @@ func (s *Store) open(ctx context.Context, c Config) error {
 	if err := s.transact(ctx, func(t *tx) error { return t.migrate(ctx, s.path) }); err != nil {
 		return err
 	}
-	return s.writer.QueryRowContext(ctx, statementText[stmtIncarnation]).Scan(&s.incarnation)
+	if err := s.writer.QueryRowContext(ctx, statementText[stmtIncarnation]).Scan(&s.incarnation); err != nil {
+		return err
+	}
+	return s.startCheckpoints(ctx, c)
 }
 
 // Outbox returns the messages of the committed writes, for a relay and for
@@ -166,6 +170,9 @@ func (s *Store) Close() error {
 		err = errors.Join(err, stmt.(*sql.Stmt).Close())
 		return true
 	})
+	if s.checkpoints != nil {
+		err = errors.Join(err, s.checkpoints.close())
+	}
 	if s.readers != nil {
 		err = errors.Join(err, s.readers.Close())
 	}
@@ -269,7 +276,20 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) error {
 		}
 		return fmt.Errorf("%w: %w", store.ErrDoubt, err)
 	}
+	t.committed()
 	return nil
+}
+
+// committed tells how much the log has grown.
+func (t *tx) committed() {
+	if t.s.checkpoints == nil { // it is being opened
+		return
+	}
+	// It is committed, whatever becomes of this.
+	_ = t.raw(func(c *conn) error {
+		t.s.checkpoints.grew(c.written())
+		return nil
+	})
 }
 
 // away makes an error of the database store.ErrUnavailable and leaves our own
