@@ -86,6 +86,7 @@ type Config struct {
 type Runner struct {
 	config Config
 	path   string
+	shell  string // of guards; "" when there can be none
 }
 
 // New makes a runner. It fails when there is no such program.
@@ -112,7 +113,11 @@ func New(config Config) (*Runner, error) {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{config: config, path: path}, nil
+	shell, err := findGuard()
+	if err != nil {
+		config.Log.Warn(err.Error())
+	}
+	return &Runner{config: config, path: path, shell: shell}, nil
 }
 
 // Queue is what a worker serves to run the program.
@@ -130,6 +135,15 @@ func (r *Runner) Queue() worker.Queue {
 func (r *Runner) Run(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	task := worker.Task(ctx)
 	p := r.process(task, input)
+	if r.shell != "" {
+		g, err := startGuard(r.shell)
+		if err != nil {
+			p.err.log.Warn(err.Error())
+		} else {
+			p.guard = g
+			defer g.release()
+		}
+	}
 	if err := p.run(ctx); err != nil {
 		return nil, &worker.Failure{Code: worker.CodeError, Message: err.Error(), Retryable: true, Applied: ringi.AppliedNo}
 	}

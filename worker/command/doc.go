@@ -37,8 +37,9 @@
 // When the attempt's time is up, its lease is lost, the run is being undone or the
 // worker stops, the program's whole process group gets SIGTERM, and SIGKILL after
 // Config.Grace. What it left behind in its group is killed when it has ended by
-// itself, too. When the worker's own process dies, the kernel kills the program
-// (Linux only; what that started lives on, and should notice that its pipes are
-// closed). A program that writes more than MaxOutput is
-// killed at once.
+// itself, too. When the worker's own process is killed, a guard, a shell that
+// waits beside each program, kills the program's whole group; on Linux the kernel
+// kills the program itself even if there is no sh for that. Only what has left the
+// group lives on, and should notice that its pipes are closed. A program that
+// writes more than MaxOutput is killed at once.
 package command

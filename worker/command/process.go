@@ -21,7 +21,8 @@ type process struct {
 	cmd    *exec.Cmd
 	out    *output
 	err    *lines
-	silent bool // it was ended since it had said nothing
+	guard  *guard // nil: nothing watches over what the program starts
+	silent bool   // it was ended since it had said nothing
 }
 
 func (r *Runner) process(task ringi.Task, input json.RawMessage) *process {
@@ -49,6 +50,9 @@ func (p *process) run(ctx context.Context) error {
 	defer runtime.UnlockOSThread()
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("the program did not start: %w", err)
+	}
+	if p.guard != nil {
+		p.guard.watch(p.cmd.Process.Pid)
 	}
 	ended := make(chan struct{})
 	var watching sync.WaitGroup
