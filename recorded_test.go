@@ -304,7 +304,8 @@ func (r recording) news(seen map[string]bool) int {
 	return n
 }
 
-// constant
+// recordedKind finds the kinds of events in a row.
+// constant: it is compiled once.
 var recordedKind = regexp.MustCompile(`"kind":"\w+"`)
 
 func (r recording) text() []byte {
