@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 
 	// Destinations and databases by their names, for programs: the one place
 	// outside cmd that knows every broker.
-	"relay": {".", "workflow", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/webhook"},
+	"relay": {".", "workflow", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/redis", "outbox/webhook"},
 
 	".": {"workflow"},
 
@@ -44,8 +44,9 @@ var mayImport = map[string][]string{
 	"store/faulty":    {".", "store", "outbox"},
 	"store/storetest": {".", "outbox", "store", "store/faulty"},
 
-	// A PostgreSQL server for tests of any package and for demonstrations.
+	// Servers for tests of any package and for demonstrations.
 	"store/postgres/pgtest": {},
+	"servertest":            {}, // brokers and databases other than PostgreSQL
 
 	"engine": {".", "store", "workflow", "engine/rows"},
 	"metric": {".", "engine", "store", "outbox"}, // the numbers of a server

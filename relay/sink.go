@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/ringiflow/ringi/outbox"
-	"github.com/ringiflow/ringi/outbox/kafka"
-	"github.com/ringiflow/ringi/outbox/nats"
 	"github.com/ringiflow/ringi/outbox/ndjson"
 	"github.com/ringiflow/ringi/outbox/webhook"
 )
@@ -119,6 +116,8 @@ func (o Opener) open(p Place) (*Sink, error) {
 		return openKafka(name, address, source, with)
 	case schemeNATS, schemeNATSTLS:
 		return openNATS(name, strings.TrimPrefix(scheme, "nats+"), address, source, with)
+	case schemeRedis, schemeRedisTLS:
+		return openRedis(name, scheme, address, source, with)
 	case schemeWebhook, schemeWebhookHTTP:
 		return openWebhook(name, strings.TrimPrefix(scheme, "webhook+"), address, source, with)
 	}
@@ -159,48 +158,6 @@ func (o Opener) ringi(name, server string, with *params) (*Sink, error) {
 	return &Sink{Sink: runs, Name: name, describe: always(says), close: nothing}, nil
 }
 
-func openKafka(name, brokers, source string, with *params) (*Sink, error) {
-	cfg := kafka.Config{
-		Brokers: strings.Split(strings.TrimSuffix(brokers, "/"), ","), Source: source, MaxBytes: with.number("max-bytes"), Topic: topic(with.take("topic-prefix")),
-		Login: kafka.Login{Mechanism: with.text("sasl"), User: with.text("user")},
-	}
-	if with.yes("tls") {
-		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if passwords := with.secrets("password-file"); len(passwords) > 0 {
-		cfg.Login.Password = passwords[0]
-	}
-	if err := with.end(); err != nil {
-		return nil, err
-	}
-	sink, err := kafka.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &Sink{Sink: sink, Name: name, describe: sink.Describe, close: sink.Close}, nil
-}
-
-func openNATS(name, scheme, servers, source string, with *params) (*Sink, error) {
-	cfg := nats.Config{
-		Stream: with.text("stream"), Source: source, MaxBytes: with.number("max-bytes"),
-		Credentials: with.file("creds"), Subject: topic(with.take("subject-prefix")),
-	}
-	for server := range strings.SplitSeq(strings.TrimSuffix(servers, "/"), ",") {
-		cfg.Servers = append(cfg.Servers, scheme+"://"+server)
-	}
-	if cfg.Subject != nil && cfg.Stream == "" {
-		with.fail("name the stream too (stream=S) when you choose a subject-prefix: its duplicate window is asked for")
-	}
-	if err := with.end(); err != nil {
-		return nil, err
-	}
-	sink, err := nats.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &Sink{Sink: sink, Name: name, describe: sink.Describe, close: sink.Close}, nil
-}
-
 // openWebhook takes its own parameters away; all others are the endpoint's.
 func openWebhook(name, scheme, address, source string, with *params) (*Sink, error) {
 	cfg := webhook.Config{PlainHTTP: scheme == "http", Source: source, MaxBytes: with.number("max-bytes"), Parallel: with.number("parallel")}
@@ -233,14 +190,6 @@ func openWebhook(name, scheme, address, source string, with *params) (*Sink, err
 		return nil, err
 	}
 	return &Sink{Sink: sink, Name: name, describe: sink.Describe, close: sink.Close}, nil
-}
-
-// topic names topics by a prefix; without one the sinks have their own.
-func topic(prefix []string) func(*outbox.Message) string {
-	if len(prefix) == 0 {
-		return nil
-	}
-	return func(m *outbox.Message) string { return prefix[0] + m.AggregateType }
 }
 
 func always(text string) func(context.Context) (string, error) {

@@ -76,17 +76,24 @@ ringi=ringi+http://127.0.0.1:7070?key-file=key`)
 }
 
 func TestADestinationThatIsDownIsOpenedAllTheSame(t *testing.T) { // O7
-	sinks, err := relay.Opener{}.Open([]relay.Place{{URL: "nats://127.0.0.1:1?stream=S"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if text, err := sinks[0].Describe(ctx); err == nil {
-		t.Errorf("nobody is there, and it says %q", text)
-	}
-	if err := relay.CloseAll(sinks); err != nil {
-		t.Error(err)
+	path := folder(t, map[string]string{"password": "p4ss\n"})
+	for _, url := range []string{
+		"nats://127.0.0.1:1?stream=S",
+		"redis://127.0.0.1:1/3?stream-prefix=shop.&user=u&password-file=password&keep=1000&replicas=1&max-bytes=5000&source=/shop",
+		"rediss://127.0.0.1:1,127.0.0.1:2?cluster=true",
+	} {
+		sinks, err := relay.Opener{Path: path}.Open([]relay.Place{{URL: url}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if text, err := sinks[0].Describe(ctx); err == nil || strings.Contains(err.Error(), "p4ss") {
+			t.Errorf("nobody is there, and it says %q, %v", text, err)
+		}
+		if err := relay.CloseAll(sinks); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -103,6 +110,8 @@ func TestADestinationThatCannotWorkIsRefused(t *testing.T) {
 		"kafka://h:9092?sasl=MAGIC&user=u":                               "MAGIC",
 		"kafka://h:9092?%zz":                                             "cannot be read",
 		"nats://h?subject-prefix=a.":                                     "stream=S",
+		"redis://h/notanumber":                                           "database",
+		"redis://h?keep=many":                                            "a number above 0",
 		"nats://h?password=x":                                            `no parameter "password"`,
 		"webhook+https://h/p":                                            "?secret-file=F",
 		"webhook+https://h/p?secret-file=broken":                         "secret",

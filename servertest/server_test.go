@@ -1,0 +1,56 @@
+//go:build unix
+
+package servertest_test
+
+import (
+	"net"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/ringiflow/ringi/servertest"
+)
+
+func TestAServerIsStoppedCrashedAndStartedAgain(t *testing.T) {
+	s, err := servertest.Redis(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	address := s.Address()
+	for what, end := range map[string]func() error{"stop": s.Stop, "crash": s.Crash} {
+		pid := s.PID()
+		if err := end(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if s.PID() != 0 || syscall.Kill(pid, 0) == nil {
+			t.Errorf("%s: process %d is still there", what, pid)
+		}
+		if conn, err := net.Dial("tcp", address); err == nil {
+			t.Errorf("%s: something still answers at %s", what, conn.RemoteAddr())
+		}
+		if err := s.Resume(t.Context()); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if s.Address() != address {
+			t.Errorf("%s: it came back at %s", what, s.Address())
+		}
+	}
+}
+
+// A server that cannot start says why.
+func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+	_, err := servertest.Redis(t.Context(), "--no-such-option", "1")
+	if err == nil {
+		t.Fatal("it started")
+	}
+	t.Log(err)
+	if out, _ := exec.Command("pgrep", "-P", strconv.Itoa(syscall.Getpid()), "redis").Output(); len(out) > 0 {
+		t.Errorf("left behind: %s", out)
+	}
+}
