@@ -10,9 +10,10 @@ import (
 // is in an index or in an index's condition, unless the lease ends sooner than
 // anybody would have looked, so that the row's next version stands on the same
 // page and no index is touched.
-const textExtend = `update task t set state = 1, confirmed = true, lapsed = 0,
+// constant: only read
+var textExtend = `update task t set state = 1, confirmed = true, lapsed = 0,
 		lease_end = case when t.confirmed and t.lease_end > l.until then t.lease_end else l.until end,
-		check_at = least(t.check_at, t.attempt_end, case when t.confirmed and t.lease_end > l.until then t.lease_end else l.until end)
+		check_at = least(t.check_at, ` + placed("least(t.attempt_end, case when t.confirmed and t.lease_end > l.until then t.lease_end else l.until end)", 7) + `)
 	from l where t.tenant = l.tenant and t.run = l.run and t.lane = l.lane returning l.n, t.held`
 
 const beatRows = `unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[]) with ordinality w(tenant, run, step, direction, token, at, n)
@@ -24,9 +25,10 @@ const beatRows = `unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::b
 // this moment. A statement that held some rows while it waits for others could
 // wait in a circle with a commit, which takes its rows in whatever order the
 // server finds them in; textBeatOne, which may wait, holds one row alone.
-const (
-	textBeat    statement = `with l as materialized (select w.n, x.* from ` + beatRows + ` skip locked) x) ` + textExtend
-	textBeatOne statement = `with l as materialized (select w.n, x.* from ` + beatRows + `) x) ` + textExtend
+// constant: only read
+var (
+	textBeat    = statement(`with l as materialized (select w.n, x.* from ` + beatRows + ` skip locked) x) ` + textExtend)
+	textBeatOne = statement(`with l as materialized (select w.n, x.* from ` + beatRows + `) x) ` + textExtend)
 )
 
 // Beat implements store.Store.
@@ -88,5 +90,6 @@ func (s *Store) beat(ctx context.Context, text statement, beats []store.Beat, fo
 		return nil
 	}}
 	c.list(tenant, run, step, direction, token, at)
+	s.floors.slack(c)
 	return away(s.change(ctx, c))
 }

@@ -392,5 +392,5 @@ func (j *judge) changeTasks(ctx context.Context, p *plan, c *call) error {
 	if missing.rows == 0 {
 		return nil
 	}
-	return j.run(ctx, missing.call(textTaskPut, false))
+	return j.run(ctx, p.floors.call(&missing.table, textTaskPut, false))
 }

@@ -18,21 +18,22 @@ const claimable = `from task t where t.state = 0 and t.held = 0 and t.queue = $1
 
 // The statements of a claim. A task that another claim or a commit holds is
 // stepped over: nobody waits, and so nobody can wait in a circle.
-const (
+// constant: only read
+var (
 	textReady statement = `select w.tenant, (select count(*) from (select 1 ` + claimable + ` limit $6::bigint) n)
 		from unnest($4::bigint[], $5::timestamptz[]) w(tenant, "from")`
 
-	textClaim statement = `with c as materialized (
+	textClaim = statement(`with c as materialized (
 			select x.* from unnest($4::bigint[], $5::timestamptz[], $6::bigint[]) w(tenant, "from", most)
 			cross join lateral (select t.tenant, t.run, t.lane ` + claimable + ` order by t.due_at limit w.most for no key update skip locked) x),
 		u as (update task t set state = 1, token = t.token + 1, confirmed = false, worker = $7::text, lease_end = $8::timestamptz,
 				attempt_end = least(t.total_at, $2::timestamptz + make_interval(secs => t.timeout / 1e9)),
-				check_at = least(t.check_at, $8::timestamptz, $2::timestamptz + make_interval(secs => t.timeout / 1e9), t.total_at)
+				check_at = least(t.check_at, ` + placed("least($8::timestamptz, $2::timestamptz + make_interval(secs => t.timeout / 1e9), t.total_at)", 9) + `)
 			from c where t.tenant = c.tenant and t.run = c.run and t.lane = c.lane returning ` + taskColumns + `, t.due_at)
 		select t.*, r.name, r.version, l.seq, l.body from u t
 			cross join lateral (select name, version from run r where r.tenant = t.tenant and r.id = t.run offset 0) r
 			left join lateral (select l.seq, l.body from log l where l.tenant = t.tenant and l.run = t.run and l.seq <= t.input_seq
-				order by l.seq desc limit 1) l on true`
+				order by l.seq desc limit 1) l on true`)
 
 	textReadyLowest statement = `select w.tenant, (select t.due_at from task t where t.state = 0 and t.held = 0 and t.queue = $1::text
 			and t.tenant = w.tenant and t.due_at > w.from order by t.due_at limit 1)
@@ -133,6 +134,7 @@ func (k *claim) share(ctx context.Context) error {
 func (k *claim) raise() (calls []*call, done func()) {
 	tenant, from := ints(), times()
 	lowest := map[ringi.Tenant]time.Time{}
+	var oldest time.Time
 	var moving []look
 	for _, l := range k.looks {
 		if l.move {
@@ -150,9 +152,9 @@ func (k *claim) raise() (calls []*call, done func()) {
 	}}
 	ask.text(k.Queue)
 	ask.list(tenant, from)
-	return []*call{ask}, func() {
+	return append(k.s.floors.writing(&oldest), ask), func() {
 		for _, l := range moving {
-			k.s.floors.saw(l, lowest[l.key.tenant])
+			k.s.floors.saw(l, lowest[l.key.tenant], oldest)
 		}
 	}
 }
@@ -184,6 +186,7 @@ func (k *claim) handOut(ctx context.Context) ([]store.Claimed, error) {
 	give.list(tenant, from, most)
 	give.text(k.Worker)
 	give.time(k.Now.Add(k.Handover))
+	k.s.floors.slack(give)
 	raise, raised := k.raise()
 	if err := k.s.change(ctx, append([]*call{give}, raise...)...); err != nil {
 		return nil, away(err)

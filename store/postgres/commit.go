@@ -128,7 +128,7 @@ func (t *commit) batch(ctx context.Context, calls []*call) (*batch, error) {
 func (t *commit) plan(which []int, folded bool) *plan {
 	return &plan{
 		writes: t.writes, keyed: inKeyOrder(t.writes, which), order: which,
-		last: t.s.floors.latest(), folded: folded, known: t.s.queues.has,
+		floors: &t.s.floors, least: t.s.floors.least(), folded: folded, known: t.s.queues.has,
 	}
 }
 

@@ -12,7 +12,9 @@
 // two sessions can wait for each other.
 //
 // Claims and sweeps look from a floor on, see floors: what one long transaction
-// keeps the server from cleaning up, they do not walk over again and again.
+// keeps the server from cleaning up, they do not walk over again and again. Rows
+// are ordered by the database's clock at the moment when they are written, so
+// that what a frozen node writes late stands above the floors of others.
 //
 // Errors: store.ErrUnavailable when nothing was done, store.ErrDoubt when a
 // commit was sent and its answer did not come. Sending the same writes again

@@ -19,8 +19,9 @@ type plan struct {
 	writes []store.Write
 	keyed  []int // the writes in the order of their keys
 	order  []int // the same in their own order
-	last   time.Time
-	folded bool // needs for a current token are checked where the row is changed
+	floors *floors
+	least  time.Time // see floors.least
+	folded bool      // needs for a current token are checked where the row is changed
 	known  func(queueTenant) bool
 
 	calls []*call
@@ -39,6 +40,13 @@ func (b *badRow) Error() string { return b.err.Error() }
 func (p *plan) add(text statement, t *table, counted bool) {
 	if t.rows > 0 {
 		p.calls = append(p.calls, t.call(text, counted))
+	}
+}
+
+// addPlaced appends a statement that places its rows, see placed.
+func (p *plan) addPlaced(text statement, t *table, counted bool) {
+	if t.rows > 0 {
+		p.calls = append(p.calls, p.floors.call(t, text, counted))
 	}
 }
 
@@ -208,12 +216,12 @@ func (p *plan) timers() {
 				putID.text(ch.ID)
 				generation.int(int64(ch.Row.Generation))
 				fire.time(ch.Row.FireAt)
-				due.time(place(ch.Row.FireAt, p.last))
+				due.time(place(ch.Row.FireAt, p.least))
 			}
 		}
 	}
 	p.add(textTimerDelete, gone, false)
-	p.add(textTimerPut, put, false)
+	p.addPlaced(textTimerPut, put, false)
 }
 
 func (p *plan) waits() {

@@ -48,11 +48,11 @@ func (p *plan) tasks() {
 		p.calls = append(p.calls, c)
 	}
 	if p.folded {
-		p.add(textTaskChange, &change.table, true)
+		p.addPlaced(textTaskChange, &change.table, true)
 	} else {
-		p.add(textTaskChangeTry, &change.table, false)
+		p.addPlaced(textTaskChangeTry, &change.table, false)
 	}
-	p.add(textTaskPut, &put.table, false)
+	p.addPlaced(textTaskPut, &put.table, false)
 }
 
 // changesOf are the changes of a write by lane, with several of one lane made
@@ -175,7 +175,7 @@ func (t *taskTable) add(p *plan, w *store.Write, ch *store.TaskChange, need *int
 	if ready.IsZero() {
 		ready = beginning.AddDate(0, 0, 1)
 	}
-	t.due.time(place(ready, p.last))
+	t.due.time(place(ready, p.least))
 }
 
 // lease adds the columns from how to check_at.
@@ -184,14 +184,14 @@ func (t *taskTable) lease(p *plan, ch *store.TaskChange) {
 	switch {
 	case ch.Fresh:
 		t.how.int(howFresh)
-		t.check.time(place(store.FirstCheck(*ch.Row, l), p.last))
+		t.check.time(place(store.FirstCheck(*ch.Row, l), p.least))
 	case !ch.Begun.IsZero():
 		t.how.int(howBegun)
 		l.LeaseEnd = ch.Begun
 		t.check.null()
 	default:
 		t.how.int(howKeep)
-		t.check.time(place(store.FirstCheck(*ch.Row, store.TaskLease{}), p.last))
+		t.check.time(place(store.FirstCheck(*ch.Row, store.TaskLease{}), p.least))
 	}
 	state := int64(0)
 	if l.Leased {

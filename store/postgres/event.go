@@ -95,7 +95,7 @@ func badValue(err error) error {
 // found when it is next taken away.
 func (s *Store) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error) {
 	var list []store.Pair
-	var lowest time.Time
+	var lowest, oldest time.Time
 	c := &call{statement: textPairsNew, row: func(row cells) error {
 		list = append(list, store.Pair{
 			Key: row.key(0), Step: row.text(2), Event: readEvent(row[3:]),
@@ -116,11 +116,15 @@ func (s *Store) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, err
 	}
 	at := s.floors.look(floorKey{what: floorPairs}, s.floors.latest())
 	c.time(at.from)
-	if err := s.read(ctx, c); err != nil {
+	calls := []*call{c}
+	if at.move {
+		calls = append(s.floors.writing(&oldest), c)
+	}
+	if err := s.read(ctx, calls...); err != nil {
 		return nil, err
 	}
 	if q.Tenant == 0 && len(list) < q.Limit && !at.now.IsZero() {
-		s.floors.saw(at, lowest)
+		s.floors.saw(at, lowest, oldest)
 	}
 	return list, nil
 }

@@ -83,6 +83,7 @@ func Statements() map[string]string {
 		"textTimersDue":        string(textTimersDue),
 		"textTimersLowest":     string(textTimersLowest),
 		"textTraces":           string(textTraces),
+		"textWriting":          string(textWriting),
 		"textWaitDelete":       string(textWaitDelete),
 		"textWaitPut":          string(textWaitPut),
 	}

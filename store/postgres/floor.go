@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,10 +12,15 @@ const (
 	// floorLag is how far a floor stays behind what was seen: a row may become
 	// visible so long after the time that it stands under was taken.
 	floorLag = 30 * time.Second
-	// floorSlack is how old a row may be when it is written. An older one, such
-	// as a task that is resumed or a timer that was set for the past, is ordered
-	// as if it were this old; it is due at once in either case.
+	// floorSlack is how old a row may be when the database writes it. An older
+	// one, such as a task that is resumed, a timer that was set for the past, or
+	// whatever a node wrote that was frozen meanwhile, is ordered as if it were
+	// this old; it is due at once in either case.
 	floorSlack = 10 * time.Second
+	// floorStall is how long a transaction that writes holds the floors down: one
+	// whose commit waits for a disk that hangs may end with rows as old as itself.
+	// What is open for longer is somebody's forgotten session.
+	floorStall = 2 * time.Minute
 	// floorRise is how often a floor is moved.
 	floorRise = 5 * time.Second
 	// floorAge is how long a floor stands. Then it is taken away and everything
@@ -45,11 +51,15 @@ type floorKey struct {
 // over all of them, more with every minute. So each scan begins at a time below
 // which nothing was due when it was last looked. Safe for concurrent use.
 //
-// Two things make this safe: no row is written under a time older than
-// floorSlack by the writing node's clock, and a floor stays floorLag behind.
-// The rejected alternative, partitions by time that are dropped as a whole,
-// moves rows between tables when their time changes.
+// Two things make this safe. No row is written under a time older than
+// floorSlack, by the database's own clock and at the moment when it writes the
+// row: how long ago a node decided on it does not count. And a floor stays
+// floorLag behind what is due, and behind what still writes. The rejected
+// alternative, partitions by time that are dropped as a whole, moves rows
+// between tables when their time changes.
 type floors struct {
+	foreign bool // see Config.Foreign
+
 	mu   sync.Mutex
 	of   map[floorKey]*floor
 	age  int       // grows with every reset: a look that began before moves nothing
@@ -112,17 +122,19 @@ func (f *floors) look(key floorKey, now time.Time) look {
 	return look{key, now, l.at, now.Sub(l.moved) >= floorRise, f.age}
 }
 
-// saw moves the floor of a look behind the lowest row that was there; zero when
-// there was none.
-func (f *floors) saw(k look, lowest time.Time) {
+// saw moves the floor of a look behind the lowest row that was there, and
+// behind the oldest transaction that wrote; zero when there was none.
+func (f *floors) saw(k look, lowest, oldest time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !k.move || k.age != f.age {
 		return
 	}
 	key, now, at := k.key, k.now, k.now
-	if !lowest.IsZero() && lowest.Before(now) {
-		at = lowest
+	for _, t := range []time.Time{lowest, oldest} {
+		if !t.IsZero() && t.Before(at) {
+			at = t
+		}
 	}
 	at = at.Add(-floorLag)
 	l := f.of[key]
@@ -143,14 +155,69 @@ func (f *floors) saw(k look, lowest time.Time) {
 // constant: only read
 var beginning = time.UnixMicro(epoch).UTC()
 
-// place is the time that a row is ordered under when the latest time that was
-// passed in is last. Zero is no time.
-func place(at, last time.Time) time.Time {
-	if at.IsZero() || last.IsZero() {
-		return at
+// textWriting is the beginning of the oldest transaction that writes. What it
+// wrote is not seen yet, so it must be asked for before the rows are looked at:
+// in the other order it could end between the two. Of other people's sessions
+// only those of the same role tell.
+const textWriting statement = `select min(xact_start) from pg_stat_get_activity(null) where backend_xid is not null and pid <> pg_backend_pid()
+	and datid = (select oid from pg_database where datname = current_database()) and xact_start > clock_timestamp() - make_interval(secs => $1::bigint)`
+
+// writing asks for the oldest transaction that writes.
+func (f *floors) writing(oldest *time.Time) []*call {
+	if f.foreign {
+		return nil
 	}
-	if lowest := last.Add(-floorSlack); at.Before(lowest) {
-		return lowest
+	ask := &call{statement: textWriting, row: func(row cells) error {
+		*oldest = row.time(0)
+		return nil
+	}}
+	ask.int(int64(floorStall / time.Second))
+	return []*call{ask}
+}
+
+// placed is, in a statement, the time that a row is ordered under: its own, but
+// not before floorSlack, by the clock of the database. The number is that of
+// the argument that slack adds. Null is no time.
+func placed(at string, n int) string {
+	return fmt.Sprintf("case when %s is not null then greatest(%s, clock_timestamp() - make_interval(secs => $%d::bigint)) end", at, at, n)
+}
+
+// slack adds the argument of placed.
+func (f *floors) slack(c *call) {
+	if f.foreign {
+		c.add(oidInt, nil) // null moves nothing
+		return
+	}
+	c.int(int64(floorSlack / time.Second))
+}
+
+// call is a statement over the rows of a table that places them. counted is as
+// in table.call.
+func (f *floors) call(t *table, text statement, counted bool) *call {
+	c := t.call(text, false)
+	f.slack(c)
+	if counted {
+		c.int(int64(t.rows))
+	}
+	return c
+}
+
+// least is the least time that a row may be ordered under where the database
+// cannot say it, since the times are not its own: floorSlack before the latest
+// that was passed in. Zero is none.
+func (f *floors) least() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.foreign || f.last.IsZero() {
+		return time.Time{}
+	}
+	return f.last.Add(-floorSlack)
+}
+
+// place is at, but not before least. Zero is no time.
+func place(at, least time.Time) time.Time {
+	if !at.IsZero() && at.Before(least) {
+		return least
 	}
 	return at
 }

@@ -45,6 +45,10 @@ type Config struct {
 	// Timeout is how long an answer of the server is waited for once a request
 	// was sent; 0 is DefaultTimeout.
 	Timeout time.Duration
+	// Foreign says that the times which are passed in are not the database's, as
+	// in a test with a clock of its own. A node that is frozen while its commit is
+	// under way may then write rows that others find only after ten minutes.
+	Foreign bool
 	// Warn is told, once per reason, when the server is set up so that what was
 	// answered may be lost. Nil tells nobody.
 	Warn func(text string)
@@ -117,7 +121,7 @@ func open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	s := &Store{conf: c, config: config}
+	s := &Store{conf: c, config: config, floors: floors{foreign: c.Foreign}}
 	switch mode := config.RuntimeParams[execMode]; mode {
 	case "", "cache_statement":
 	case "exec", "cache_describe", "describe_exec", "simple_protocol":

@@ -60,6 +60,7 @@ func database(t testing.TB) string {
 
 func openStore(t testing.TB, c postgres.Config) *postgres.Store {
 	t.Helper()
+	c.Foreign = true // the tests have times of their own
 	s, err := postgres.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

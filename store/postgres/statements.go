@@ -76,16 +76,17 @@ var (
 			lease_end = case w.how when 1 then t.lease_end else w.lease_end end,
 			attempt_end = case w.how when 0 then w.attempt_end else t.attempt_end end,
 			lapsed = case w.how when 1 then t.lapsed else 0 end,
-			due_at = case when w.held = 0 and (w.how = 0 and w.state = 0 or w.how = 1 and t.state = 0) then w.due_at else t.due_at end,
-			check_at = least(t.check_at, case w.how when 0 then w.check_at when 1 then case when t.state = 0 then w.check_at end else least(w.lease_end, t.attempt_end) end)
+			due_at = case when w.held = 0 and (w.how = 0 and w.state = 0 or w.how = 1 and t.state = 0) then ` + placed("w.due_at", 28) + ` else t.due_at end,
+			check_at = least(t.check_at, case w.how when 0 then ` + placed("w.check_at", 28) + ` when 1 then case when t.state = 0 then ` + placed("w.check_at", 28) + ` end
+				else ` + placed("least(w.lease_end, t.attempt_end)", 28) + ` end)
 		from ` + taskRows + `
 		where t.tenant = w.tenant and t.run = w.run and t.lane = w.lane and (w.need is null or t.token = w.need)`
-	textTaskChange    = statement(`with u as (` + taskChange + ` returning 1) select 1 / (count(*) = $28::bigint)::int from u`)
+	textTaskChange    = statement(`with u as (` + taskChange + ` returning 1) select 1 / (count(*) = $29::bigint)::int from u`)
 	textTaskChangeTry = statement(taskChange + ` returning t.tenant, t.run, t.lane`)
 	textTaskPut       = statement(`insert into task as t (tenant, run, lane, step, direction, attempt, seq, input_seq, activity, queue, ready_at, give_up_at, total_at,
 			timeout, heartbeat, begin, begun, held, state, token, confirmed, worker, lease_end, attempt_end, lapsed, check_at, due_at)
 		select w.tenant, w.run, w.lane, w.step, w.direction, w.attempt, w.seq, w.input_seq, w.activity, w.queue, w.ready_at, w.give_up_at, w.total_at,
-			w.timeout, w.heartbeat, w.begin, w.begun, w.held, w.state, w.token, false, w.worker, w.lease_end, w.attempt_end, 0, w.check_at, w.due_at
+			w.timeout, w.heartbeat, w.begin, w.begun, w.held, w.state, w.token, false, w.worker, w.lease_end, w.attempt_end, 0, ` + placed("w.check_at", 28) + `, ` + placed("w.due_at", 28) + `
 		from ` + taskRows + `
 		on conflict (tenant, run, lane) do update set step = excluded.step, direction = excluded.direction, attempt = excluded.attempt,
 			seq = excluded.seq, input_seq = excluded.input_seq, activity = excluded.activity, queue = excluded.queue, ready_at = excluded.ready_at,
@@ -116,7 +117,8 @@ var (
 	textTimerDelete = statement(`delete from timer t using ` + unnest("bigint uuid text", "tenant run id") + `
 		where t.tenant = w.tenant and t.run = w.run and t.id = w.id`)
 	textTimerPut = statement(`insert into timer (tenant, run, id, generation, fire_at, due_at)
-		select * from ` + unnest("bigint uuid text bigint timestamptz timestamptz", "tenant run id generation fire_at due_at") + `
+		select w.tenant, w.run, w.id, w.generation, w.fire_at, ` + placed("w.due_at", 7) + `
+		from ` + unnest("bigint uuid text bigint timestamptz timestamptz", "tenant run id generation fire_at due_at") + `
 		on conflict (tenant, run, id) do update set generation = excluded.generation, fire_at = excluded.fire_at, due_at = excluded.due_at`)
 	textWaitDelete = statement(`delete from wait t using ` + unnest("bigint uuid text", "tenant run step") + `
 		where t.tenant = w.tenant and t.run = w.run and t.step = w.step`)

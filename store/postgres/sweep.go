@@ -11,34 +11,35 @@ import (
 
 // The sweeps. Those that change rows step over what somebody else holds: it is
 // being changed, and the next sweep looks again.
-const (
-	textTimersDue statement = `with d as materialized (
+// constant: only read
+var (
+	textTimersDue = statement(`with d as materialized (
 			select tenant, run, id, due_at from timer where due_at > $1::timestamptz and due_at <= $2::timestamptz
 			order by due_at limit $3::bigint for no key update skip locked)
-		update timer t set due_at = $4::timestamptz from d
+		update timer t set due_at = ` + placed("$4::timestamptz", 5) + ` from d
 		where t.tenant = d.tenant and t.run = d.run and t.id = d.id
-		returning t.tenant, t.run, t.id, t.generation, t.fire_at, d.due_at`
+		returning t.tenant, t.run, t.id, t.generation, t.fire_at, d.due_at`)
 	textTimersLowest statement = `select due_at from timer where due_at > $1::timestamptz order by due_at limit 1`
 
 	textTasksDue statement = `select ` + taskColumns + ` from task t where t.check_at > $1::timestamptz and t.check_at <= $2::timestamptz
 		order by t.check_at limit $3::bigint`
 	textTasksLowest statement = `select check_at from task where check_at > $1::timestamptz order by check_at limit 1`
 
-	textLapse statement = `with l as materialized (
+	textLapse = statement(`with l as materialized (
 			select x.*, w.ready_at, w.due_at, w.lowest, w.unsent from unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[], $9::boolean[])
 				w(tenant, run, lane, token, lease_end, ready_at, due_at, lowest, unsent)
 			cross join lateral (select t.tenant, t.run, t.lane from task t where t.tenant = w.tenant and t.run = w.run and t.lane = w.lane
 				and t.token = w.token and t.state = 1 and not t.confirmed and t.held < 2 and t.lease_end = w.lease_end
 				for no key update skip locked) x)
-		update task t set state = 0, worker = '', lease_end = null, lapsed = t.lapsed + (not l.unsent)::int, token = t.token - l.unsent::int, ready_at = l.ready_at, due_at = l.due_at,
-			check_at = case when t.give_up_at is not null then greatest(t.give_up_at, l.lowest) end
-		from l where t.tenant = l.tenant and t.run = l.run and t.lane = l.lane`
-	textCheck statement = `with l as materialized (
+		update task t set state = 0, worker = '', lease_end = null, lapsed = t.lapsed + (not l.unsent)::int, token = t.token - l.unsent::int, ready_at = l.ready_at, due_at = ` + placed("l.due_at", 10) + `,
+			check_at = ` + placed("case when t.give_up_at is not null then greatest(t.give_up_at, l.lowest) end", 10) + `
+		from l where t.tenant = l.tenant and t.run = l.run and t.lane = l.lane`)
+	textCheck = statement(`with l as materialized (
 			select x.*, w.at from unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::timestamptz[])
 				w(tenant, run, lane, token, lease_end, at)
 			cross join lateral (select t.tenant, t.run, t.lane from task t where t.tenant = w.tenant and t.run = w.run and t.lane = w.lane
 				and t.token = w.token and (w.lease_end is null or t.lease_end = w.lease_end) for no key update skip locked) x)
-		update task t set check_at = l.at from l where t.tenant = l.tenant and t.run = l.run and t.lane = l.lane`
+		update task t set check_at = ` + placed("l.at", 7) + ` from l where t.tenant = l.tenant and t.run = l.run and t.lane = l.lane`)
 	textDrop statement = `with l as materialized (
 			select x.* from unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[]) w(tenant, run, id, generation)
 			cross join lateral (select t.tenant, t.run, t.id from timer t where t.tenant = w.tenant and t.run = w.run and t.id = w.id
@@ -68,6 +69,7 @@ func (s *Store) DueTimers(ctx context.Context, now, claimUntil time.Time, limit 
 	c.time(now)
 	c.int(int64(limit))
 	c.time(claimUntil)
+	s.floors.slack(c)
 	raise, raised := s.raise(at, textTimersLowest)
 	if err := s.change(ctx, append([]*call{c}, raise...)...); err != nil {
 		return nil, away(err)
@@ -89,13 +91,13 @@ func (s *Store) raise(at look, lowest statement) (calls []*call, done func()) {
 	if !at.move {
 		return nil, func() {}
 	}
-	var first time.Time
+	var first, oldest time.Time
 	ask := &call{statement: lowest, row: func(row cells) error {
 		first = row.time(0)
 		return nil
 	}}
 	ask.time(at.from)
-	return []*call{ask}, func() { s.floors.saw(at, first) }
+	return append(s.floors.writing(&oldest), ask), func() { s.floors.saw(at, first, oldest) }
 }
 
 // DueTasks implements store.Store.
@@ -119,13 +121,12 @@ func (s *Store) DueTasks(ctx context.Context, now time.Time, limit int) ([]store
 
 // Settle implements store.Store.
 func (s *Store) Settle(ctx context.Context, settlement store.Settlement) error {
-	last := s.floors.latest()
 	var calls []*call
 	if len(settlement.Lapses) > 0 {
-		calls = append(calls, lapses(settlement.Lapses, last))
+		calls = append(calls, s.lapses(settlement.Lapses))
 	}
 	if len(settlement.Checks) > 0 {
-		calls = append(calls, checks(settlement.Checks, last))
+		calls = append(calls, s.checks(settlement.Checks))
 	}
 	if len(settlement.Drops) > 0 {
 		calls = append(calls, drops(settlement.Drops))
@@ -136,7 +137,8 @@ func (s *Store) Settle(ctx context.Context, settlement store.Settlement) error {
 	return away(s.change(ctx, calls...))
 }
 
-func lapses(list []store.Lapse, last time.Time) *call {
+func (s *Store) lapses(list []store.Lapse) *call {
+	least := s.floors.least()
 	tenant, run, lane, token, unsent := ints(), uuids(), ints(), ints(), bools()
 	end, ready, due, lowest := times(), times(), times(), times()
 	for _, l := range list {
@@ -145,26 +147,29 @@ func lapses(list []store.Lapse, last time.Time) *call {
 		token.int(l.Token)
 		end.time(l.LeaseEnd)
 		ready.time(l.ReadyAt)
-		due.time(place(l.ReadyAt, last))
-		lowest.time(place(beginning, last))
+		due.time(place(l.ReadyAt, least))
+		lowest.time(place(beginning, least))
 		unsent.bool(l.Unsent)
 	}
 	c := &call{statement: textLapse}
 	c.list(tenant, run, lane, token, end, ready, due, lowest, unsent)
+	s.floors.slack(c)
 	return c
 }
 
-func checks(list []store.Check, last time.Time) *call {
+func (s *Store) checks(list []store.Check) *call {
+	least := s.floors.least()
 	tenant, run, lane, token, end, at := ints(), uuids(), ints(), ints(), times(), times()
 	for _, ch := range list {
 		addKey(tenant, run, ch.Key)
 		lane.int(int64(ch.Lane))
 		token.int(ch.Token)
 		end.time(ch.LeaseEnd)
-		at.time(place(ch.At, last))
+		at.time(place(ch.At, least))
 	}
 	c := &call{statement: textCheck}
 	c.list(tenant, run, lane, token, end, at)
+	s.floors.slack(c)
 	return c
 }
 

@@ -96,7 +96,7 @@ func newCluster(t testing.TB, seed uint64) *cluster {
 
 // start begins a new life of the node.
 func (n *clusterNode) start(decide func(*workflow.Definition, *ringi.State, ringi.Command, ringi.Evaluator) (ringi.Decision, error)) error {
-	s, err := postgres.Open(context.Background(), postgres.Config{URL: n.url, Writers: 3, Readers: 3})
+	s, err := postgres.Open(context.Background(), postgres.Config{URL: n.url, Writers: 3, Readers: 3, Foreign: true})
 	if err != nil {
 		return err
 	}
