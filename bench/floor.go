@@ -23,7 +23,7 @@ const (
 			as r(id, aggregatetype, aggregateid, type, payload, contenttype, seq, at)`
 
 	floorReadSQLite   = `select id, aggregatetype, aggregateid, type, payload, contenttype, seq, created_at from outbox_floor where id > ? order by id limit ?`
-	floorReadPostgres = `select id::text, aggregatetype, aggregateid, type, payload, contenttype, seq, created_at from outbox_floor where id > $1::text::uuid order by id limit `
+	floorReadPostgres = `select id::text, aggregatetype, aggregateid, type, payload, contenttype, seq, created_at from outbox_floor where id > $1::text::uuid order by outbox_floor.id limit `
 
 	dropFloor = `drop table outbox_floor; drop table floor_head`
 

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"time"
@@ -42,6 +44,9 @@ type OutboxConfig struct {
 
 	Messages int // 0 means DefaultMessages
 	Batch    int // messages in one transaction; 0 means DefaultBatch
+
+	// CPUProfile gets a profile of the writing and the relaying; nil gets none.
+	CPUProfile io.Writer
 
 	// Now is the clock.
 	Now func() time.Time
@@ -122,21 +127,16 @@ func (b *outboxBench) measure(ctx context.Context) (OutboxResult, error) {
 	if err != nil {
 		return out, err
 	}
-	wrote, err := b.timed(func() error { return b.enqueue(ctx) })
+	took, err := b.outbox(ctx)
 	if err != nil {
 		return out, err
 	}
-	relayed, err := b.timed(func() error { return b.drain(ctx) })
-	if err != nil {
-		return out, err
-	}
-	b.Told(fmt.Sprintf("outbox: %d messages written in %.2f s, relayed in %.2f s", b.Messages, wrote.Seconds(), relayed.Seconds()))
 	rest, err := b.floor(ctx, b.Messages-b.Messages/2)
 	if err != nil {
 		return out, err
 	}
 	floor += rest
-	out.Seconds = (wrote + relayed).Seconds()
+	out.Seconds = took.Seconds()
 	out.MessagesPerSecond = float64(b.Messages) / out.Seconds
 	out.FloorMessagesPerSecond = float64(b.Messages) / floor.Seconds()
 	delays, err := b.singles(ctx)
@@ -145,6 +145,39 @@ func (b *outboxBench) measure(ctx context.Context) (OutboxResult, error) {
 	}
 	out.P50MS, out.P99MS = quantile(delays, 50), quantile(delays, 99)
 	return out, nil
+}
+
+// outbox measures the writing and the relaying.
+func (b *outboxBench) outbox(ctx context.Context) (_ time.Duration, err error) {
+	if b.CPUProfile != nil {
+		if err := pprof.StartCPUProfile(b.CPUProfile); err != nil {
+			return 0, fmt.Errorf("bench: profile: %w", err)
+		}
+		defer pprof.StopCPUProfile()
+	}
+	cpu := CPU()
+	wrote, err := b.timed(func() error { return b.enqueue(ctx) })
+	if err != nil {
+		return 0, err
+	}
+	between := CPU()
+	relayed, err := b.timed(func() error { return b.drain(ctx) })
+	if err != nil {
+		return 0, err
+	}
+	each := func(used time.Duration) float64 { return float64(used.Microseconds()) / float64(b.Messages) }
+	b.Told(fmt.Sprintf("outbox: %d messages written in %.2f s (%.1f µs of this process each), relayed in %.2f s (%.1f µs each)%s",
+		b.Messages, wrote.Seconds(), each(between-cpu), relayed.Seconds(), each(CPU()-between), inMemory()))
+	return wrote + relayed, nil
+}
+
+// inMemory says how much of this process is in memory, where that can be asked.
+func inMemory() string {
+	n, err := resident()
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(", %d MB in memory", n>>20)
 }
 
 // timed is how long something takes.
@@ -231,7 +264,7 @@ func (b *outboxBench) drain(ctx context.Context) (err error) {
 		}
 		if now := b.Now(); now.Sub(told) >= progressEvery {
 			told = now
-			b.Told(fmt.Sprintf("%d of %d messages relayed", delivered, b.Messages))
+			b.Told(fmt.Sprintf("%d of %d messages relayed%s", delivered, b.Messages, inMemory()))
 		}
 	}
 	ending, cancel := context.WithCancel(ctx)

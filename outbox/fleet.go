@@ -19,6 +19,10 @@ const Partitions = 64
 // due. It is the last second of the year 9999, which every database stores.
 const never = 253402300799000000
 
+// dawn is the first time that a message can have been written at, in microseconds:
+// the beginning of the year 1. Between it and never every format has a text.
+const dawn = -62135596800000000
+
 // Fleet shares the partitions of a destination among the relays that serve it.
 // Memory is its reference, Postgres its database. Partitions divide the work and
 // fence a relay that lost its share; the order of a key does not rest on them,

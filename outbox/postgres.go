@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -27,7 +28,7 @@ type Postgres struct {
 	db *sql.DB
 
 	mu    sync.Mutex
-	looks map[string]*look // by destination
+	looks map[laneOf]*look
 }
 
 var (
@@ -38,7 +39,7 @@ var (
 // NewPostgres returns the source over db, which the caller opens and closes and
 // on which PostgresSchema has been run.
 func NewPostgres(db *sql.DB) *Postgres {
-	s := &Postgres{db: db, looks: map[string]*look{}}
+	s := &Postgres{db: db, looks: map[laneOf]*look{}}
 	s.deskSQL = deskSQL{DialectPostgres, db, func(ctx context.Context, do func(runner) error) error {
 		return s.write(ctx, func(tx *sql.Tx) error {
 			if _, err := tx.ExecContext(ctx, pgLockAll); err != nil {
@@ -75,10 +76,10 @@ const (
 	// Only a row that still is as it was chosen: a mark of its last claimer may
 	// have come in between.
 	pgClaim = `update outbox o set attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = $2, lease_end = $3
-		from unnest($1::text::uuid[], $4::text::bigint[], $5::text::bool[]) with ordinality as c(id, epoch, free, ord)
-		where o.id = c.id and o.claim_epoch = c.epoch and o.state = 0 and (o.lease_end is null) = c.free
-		returning c.ord - 1, o.id::text, o.tenant, o.destination, o.aggregatetype, o.aggregateid, o.type, o.payload, o.contenttype, o.headers::text,
-			o.seq, o.created_at, o.attempts, o.claim_epoch, o.part`
+		from unnest($1::text::uuid[], $4::text::bigint[], $5::text::bool[]) as c(id, epoch, free)
+		where o.id = c.id and o.claim_epoch = c.epoch and o.state = 0 and (o.lease_end is null) = c.free`
+
+	pgPayloads = `select id::text, payload from outbox where id = any ($1::text::uuid[])`
 
 	pgFenced = ` and (m.fence = 0 or (o.destination, o.part, m.fence) in (select destination, part, epoch from outbox_partition))`
 
@@ -96,7 +97,7 @@ const (
 		where state = 2 and delivered_at < $1 order by delivered_at limit $2 for update skip locked)`
 
 	pgStats = `select count(*) filter (where state = 0 and lease_end is null), count(lease_end), count(*) filter (where state = -1),
-		count(*) filter (where state = 0 and lease_end is null and attempts > 0), min(created_at) from outbox where state < 2`
+		count(*) filter (where state = 0 and lease_end is null and attempts > 0), min(` + pgCreatedAt + `) from outbox o where state < 2`
 	pgDead = `select count(*) from outbox where state = 3`
 )
 
@@ -113,7 +114,7 @@ func (s *Postgres) claim(ctx context.Context, c Claim) (Batch, error) {
 	if err := c.check(); err != nil {
 		return Batch{}, err
 	}
-	l := s.lookOf(c.Destination)
+	l := s.lookOf(c.Destination, c.By)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.busy {
@@ -156,14 +157,18 @@ func (s *Postgres) claim(ctx context.Context, c Claim) (Batch, error) {
 // errMoved rolls a claim back whose rows were changed while it chose.
 var errMoved = errors.New("a row was marked while it was being claimed")
 
-// lookOf returns what claims of a destination remember.
-func (s *Postgres) lookOf(destination string) *look {
+// laneOf names whose claims remember something together: those of one relay.
+type laneOf struct{ destination, by string }
+
+// lookOf returns what a relay's claims of a destination remember.
+func (s *Postgres) lookOf(destination, by string) *look {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.looks[destination]
+	at := laneOf{destination, by}
+	l := s.looks[at]
 	if l == nil {
 		l = &look{}
-		s.looks[destination] = l
+		s.looks[at] = l
 	}
 	return l
 }
@@ -235,7 +240,7 @@ func pgSetBacks(ctx context.Context, tx *sql.Tx, setbacks []setback) error {
 	return err
 }
 
-// pgTake marks the chosen rows as claimed and reads them whole, in order.
+// pgTake marks the chosen rows as claimed and returns them as messages, in order.
 func pgTake(ctx context.Context, tx *sql.Tx, c Claim, chosen []row, fences map[int]int64) ([]ClaimedMessage, error) {
 	picks := pgArrays(3, len(chosen), 40)
 	for i := range chosen {
@@ -244,38 +249,54 @@ func pgTake(ctx context.Context, tx *sql.Tx, c Claim, chosen []row, fences map[i
 		picks[1].number(r.epoch)
 		picks[2].plain(strconv.FormatBool(r.lease == 0))
 	}
-	rows, err := tx.QueryContext(ctx, pgClaim, picks[0].String(), c.By, c.Now.Add(c.Lease), picks[1].String(), picks[2].String())
+	res, err := tx.ExecContext(ctx, pgClaim, picks[0].String(), c.By, c.Now.Add(c.Lease), picks[1].String(), picks[2].String())
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	msgs := make([]ClaimedMessage, len(chosen))
-	n := 0
-	for ; rows.Next(); n++ {
-		var m ClaimedMessage
-		var headers string
-		var ord, part int
-		if err := rows.Scan(&ord, &m.ID, &m.Tenant, &m.Destination, &m.AggregateType, &m.AggregateID, &m.Type, &m.Payload, &m.ContentType, &headers,
-			&m.Seq, &m.CreatedAt, &m.Attempt, &m.Epoch, &part); err != nil {
-			return nil, err
-		}
-		if m.Headers, err = decodeHeaders(headers); err != nil {
-			return nil, fmt.Errorf("message %s: column headers is not a JSON object of texts, repair it: %w", m.ID, err)
-		}
-		m.CreatedAt, m.Unordered = m.CreatedAt.UTC(), m.Seq == 0
-		if c.Partitions != nil {
-			m.Fence = fences[part]
-		}
-		m.Orphaned = chosen[ord].state == Claimed
-		msgs[ord] = m
+	if n, err := res.RowsAffected(); err != nil || n < int64(len(chosen)) {
+		return nil, cmp.Or(err, errMoved)
 	}
-	if err := rows.Err(); err != nil {
+	if err := pgLoad(ctx, tx, chosen); err != nil {
 		return nil, err
 	}
-	if n < len(chosen) {
-		return nil, errMoved
+	msgs := make([]ClaimedMessage, len(chosen))
+	for i := range chosen {
+		whole := chosen[i].whole.(*pgWhole)
+		msgs[i] = whole.message(&chosen[i], c.Destination)
+		if c.Partitions != nil {
+			msgs[i].Fence = fences[whole.part]
+		}
 	}
 	return msgs, nil
+}
+
+// pgLoad reads the large payloads.
+func pgLoad(ctx context.Context, tx *sql.Tx, chosen []row) error {
+	large := map[string]*pgWhole{}
+	ids := pgArrays(1, 0, 0)
+	for i := range chosen {
+		if w := chosen[i].whole.(*pgWhole); w.payload == nil && chosen[i].size > 0 {
+			large[chosen[i].id] = w
+			ids[0].plain(chosen[i].id)
+		}
+	}
+	if len(large) == 0 {
+		return nil
+	}
+	rows, err := tx.QueryContext(ctx, pgPayloads, ids[0].String())
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var payload []byte
+		if err := rows.Scan(&id, &payload); err != nil {
+			return err
+		}
+		large[id].payload = payload
+	}
+	return rows.Err()
 }
 
 // pgMarkRow is a row of pgMark's parameter.

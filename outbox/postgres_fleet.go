@@ -38,7 +38,7 @@ func (s *Postgres) Hold(ctx context.Context, h Hold) (Held, error) {
 	if err := h.check(); err != nil {
 		return Held{}, err
 	}
-	l := s.lookOf(h.Destination)
+	l := s.lookOf(h.Destination, h.By)
 	l.mu.Lock()
 	err := s.meet(ctx, l, h.Destination)
 	l.mu.Unlock()
@@ -138,5 +138,8 @@ func (s *Postgres) Leave(ctx context.Context, h Hold) error {
 	if err != nil {
 		return fmt.Errorf("outbox: leave the fleet: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.looks, laneOf{h.Destination, h.By})
 	return nil
 }

@@ -19,7 +19,13 @@ const (
 			select (select o.tenant from outbox o where o.state < 2 and o.destination = $1 and o.tenant > t.tenant order by o.tenant limit 1) from t where t.tenant is not null)
 		select tenant from t where tenant is not null order by tenant`
 
-	pgRow = `o.id::text, o.tenant, o.aggregatetype, o.aggregateid, o.seq, o.state, o.claim_epoch, o.next_at, o.lease_end, octet_length(o.payload)`
+	// A row is read whole at once, since nearly all that are looked at are taken;
+	// but not a large payload. A time that no calendar has, from another writer, is
+	// null, or the nearest that there is.
+	pgRow = `o.id::text, o.tenant, o.aggregatetype, o.aggregateid, o.seq, o.state, o.claim_epoch, ` + pgNextAt + `, case when o.lease_end is not null then least(o.lease_end, '9999-12-31 23:59:59Z') end, octet_length(o.payload),
+			case when octet_length(o.payload) <= 4096 then o.payload end, o.type, o.contenttype, o.headers::text, ` + pgCreatedAt + `, o.attempts, o.part`
+	pgCreatedAt = `case when o.created_at between '0001-01-01 00:00:00Z' and '9999-12-31 23:59:59Z' then o.created_at end`
+	pgNextAt    = `greatest(least(o.next_at, '9999-12-31 23:59:59Z'), '0001-01-01 00:00:00Z')`
 
 	// pgFirst reads the first due rows of many tenants at once.
 	pgFirst = `select ` + pgRow + ` from jsonb_to_recordset($1::text::jsonb) as t(tenant bigint, low timestamptz) cross join lateral (
@@ -30,6 +36,11 @@ const (
 	pgDue = `select ` + pgRow + ` from outbox o where o.state < 2 and o.destination = $1 and o.tenant = $2 and o.next_at <= $3 and (o.lease_end is null or o.lease_end <= $3)
 			and ($4 = '' or o.part = any (nullif($4::text, '')::smallint[]))
 			and (o.next_at, o.id) > ($5, $6::text::uuid) order by o.next_at, o.id limit $7`
+
+	// pgHeads reads the number of the first undelivered message of many keys at once.
+	pgHeads = `select k.ord - 1, o.seq from unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::bigint[]) with ordinality as k(tenant, aggregatetype, aggregateid, head, ord) cross join lateral (
+			select seq from outbox where state < 2 and seq > 0 and seq >= k.head and tenant = k.tenant and aggregatetype = k.aggregatetype and aggregateid = k.aggregateid
+				and destination = $5 order by seq limit 1) o`
 
 	// pgRuns reads the fronts of many keys at once.
 	pgRuns = `select ` + pgRow + ` from unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::bigint[], $5::text::bigint[]) as k(tenant, aggregatetype, aggregateid, head, n) cross join lateral (
@@ -98,6 +109,7 @@ type pgShelf struct {
 
 	ahead map[int64][]row // first rows, read but not handed out
 	most  int             // how many of each were asked for
+	page  []row           // the last that were handed out
 }
 
 func (sh *pgShelf) tenants(ctx context.Context) ([]int64, error) {
@@ -163,34 +175,41 @@ func (sh *pgShelf) first(ctx context.Context, turns []int64) error {
 func (sh *pgShelf) due(ctx context.Context, tenant, now int64, last row) ([]row, bool, error) {
 	if rows, ok := sh.ahead[tenant]; ok && last.id == "" {
 		delete(sh.ahead, tenant)
+		sh.page = rows
 		return rows, len(rows) < sh.most, nil
 	}
 	if last.id == "" {
 		last.id = "00000000-0000-0000-0000-000000000000"
 	}
 	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, fromMicro(now), sh.parts, fromMicro(last.nextAt), last.id, page)
+	sh.page = rows
 	return rows, len(rows) < page, err
 }
 
+// runs reads of a key that the page has one row of, which is the usual case, only
+// whether that row is its head, and of all others the rows.
 func (sh *pgShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, error) {
 	if len(most) == 0 {
 		return nil, nil
 	}
-	wants := pgArrays(5, len(most), 16)
+	if len(sh.look.heads) > mostHeads {
+		clear(sh.look.heads)
+	}
+	runs, err := sh.single(ctx, most)
+	if err != nil || len(runs) == len(most) {
+		return runs, err
+	}
+	wants := pgArrays(5, len(most)-len(runs), 16)
 	for key, n := range most {
-		wants[0].number(key.Tenant)
-		wants[1].text(key.AggregateType)
-		wants[2].text(key.AggregateID)
-		wants[3].number(sh.look.heads[key])
+		if runs[key] != nil {
+			continue
+		}
+		sh.want(wants, key)
 		wants[4].number(int64(n))
 	}
 	rows, err := sh.list(ctx, pgRuns, append(pgParams(wants), sh.destination)...)
 	if err != nil {
 		return nil, err
-	}
-	runs := make(map[Key][]row, len(most))
-	if len(sh.look.heads) > mostHeads {
-		clear(sh.look.heads)
 	}
 	for _, r := range rows {
 		if len(runs[r.key]) == 0 {
@@ -201,6 +220,69 @@ func (sh *pgShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, e
 	return runs, nil
 }
 
+// want adds a key, and where its head is looked for, to the arrays of a query.
+func (sh *pgShelf) want(wants []pgArray, key Key) {
+	wants[0].number(key.Tenant)
+	wants[1].text(key.AggregateType)
+	wants[2].text(key.AggregateID)
+	wants[3].number(sh.look.heads[key])
+}
+
+// single returns the runs of those keys whose head is their only row of the page.
+func (sh *pgShelf) single(ctx context.Context, most map[Key]int) (map[Key][]row, error) {
+	runs := make(map[Key][]row, len(most))
+	asked := make([]*row, 0, len(most))
+	wants := pgArrays(4, len(most), 16)
+	for i := range sh.page {
+		if r := &sh.page[i]; r.seq > 0 && most[r.key] == 1 {
+			sh.want(wants, r.key)
+			asked = append(asked, r)
+		}
+	}
+	if len(asked) == 0 {
+		return runs, nil
+	}
+	rows, err := sh.tx.QueryContext(ctx, pgHeads, append(pgParams(wants), sh.destination)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int
+		var seq int64
+		if err := rows.Scan(&n, &seq); err != nil {
+			return nil, err
+		}
+		r := asked[n]
+		sh.look.heads[r.key] = seq
+		if seq == r.seq {
+			runs[r.key] = []row{*r}
+		}
+	}
+	return runs, rows.Err()
+}
+
+// pgWhole is what a row of PostgreSQL has besides that by which it is chosen.
+type pgWhole struct {
+	payload                    []byte // nil if it is large
+	kind, contentType, headers string
+	created                    sql.NullTime
+	attempts, part             int
+}
+
+// message is the row as it is after its claim.
+func (w *pgWhole) message(r *row, destination string) ClaimedMessage {
+	m := ClaimedMessage{
+		Message: Message{
+			ID: r.id, Tenant: r.key.Tenant, AggregateType: r.key.AggregateType, AggregateID: r.key.AggregateID, Type: w.kind, Payload: w.payload,
+			ContentType: w.contentType, Destination: destination, Unordered: r.seq == 0, Seq: r.seq, CreatedAt: w.created.Time.UTC(),
+		},
+		Attempt: w.attempts + 1, Orphaned: r.state == Claimed, Epoch: r.epoch + 1,
+	}
+	m.read(w.headers, w.created.Valid)
+	return m
+}
+
 func (sh *pgShelf) list(ctx context.Context, query string, args ...any) ([]row, error) {
 	rows, err := sh.tx.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -209,10 +291,12 @@ func (sh *pgShelf) list(ctx context.Context, query string, args ...any) ([]row, 
 	defer rows.Close()
 	var list []row
 	for rows.Next() {
-		var r row
+		w := new(pgWhole)
+		r := row{whole: w}
 		var nextAt time.Time
 		var lease sql.NullTime
-		if err := rows.Scan(&r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.epoch, &nextAt, &lease, &r.size); err != nil {
+		if err := rows.Scan(&r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.epoch, &nextAt, &lease, &r.size,
+			&w.payload, &w.kind, &w.contentType, &w.headers, &w.created, &w.attempts, &w.part); err != nil {
 			return nil, err
 		}
 		r.nextAt = nextAt.UnixMicro()

@@ -281,22 +281,51 @@ func (r *Relay) sort(msgs []ClaimedMessage) (tries, spent []ClaimedMessage) {
 	return tries, spent
 }
 
+// send publishes those of the claimed messages that can be read, and answers for
+// the others. sent are the answers of the destination alone.
+func (r *Relay) send(ctx context.Context, tries []ClaimedMessage) (results, sent []error, err error) {
+	results = make([]error, len(tries))
+	msgs, at := make([]Message, 0, len(tries)), make([]int, 0, len(tries))
+	stuck := map[Key]bool{}
+	for i := range tries {
+		m := &tries[i]
+		switch {
+		case m.Unreadable != "":
+			results[i] = Refuse(fmt.Errorf("outbox: message %s is not sent: %s", m.ID, m.Unreadable))
+			stuck[m.Key()] = m.Seq > 0
+		case len(stuck) > 0 && m.Seq > 0 && stuck[m.Key()]:
+			results[i] = ErrHeld
+		default:
+			msgs, at = append(msgs, m.Message), append(at, i)
+		}
+	}
+	if len(msgs) == 0 {
+		return results, nil, nil
+	}
+	publishing, cancel := context.WithTimeout(ctx, r.cfg.Lease/2)
+	defer cancel()
+	if sent, err = publish(publishing, r.cfg.Sink, msgs); err != nil {
+		return nil, nil, err
+	}
+	if len(msgs) == len(tries) {
+		return sent, sent, nil
+	}
+	for n, i := range at {
+		results[i] = sent[n]
+	}
+	return results, sent, nil
+}
+
 // try publishes claimed messages and decides the mark of each. After an error
 // nothing is known about them and they are left to their lease.
 func (r *Relay) try(ctx context.Context, rep *Report, tries []ClaimedMessage) error {
-	msgs := make([]Message, len(tries))
-	for i := range tries {
-		msgs[i] = tries[i].Message
-	}
-	publishing, cancel := context.WithTimeout(ctx, r.cfg.Lease/2)
-	results, err := publish(publishing, r.cfg.Sink, msgs)
-	cancel()
+	results, sent, err := r.send(ctx, tries)
 	if err != nil {
 		return err
 	}
 	crash(CrashAcknowledged)
 	now := r.cfg.Now()
-	alive, down := verdict(results)
+	alive, down := verdict(sent)
 	switch {
 	case alive:
 		r.circuit.heal()

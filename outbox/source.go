@@ -100,6 +100,23 @@ type ClaimedMessage struct {
 	// Fence is the epoch of the partition that it was claimed in, which every
 	// mark names too; 0 when it was claimed without partitions.
 	Fence int64
+
+	// Unreadable says what of the row, which another writer made, cannot be sent,
+	// and how to repair it; empty on nearly every message. Such a message is not
+	// sent; it counts as refused.
+	Unreadable string
+}
+
+// read takes the columns that another writer may have filled with what no message
+// can hold. One odd row must not stop the claim of all others.
+func (m *ClaimedMessage) read(headers string, dated bool) {
+	var err error
+	if m.Headers, err = decodeHeaders(headers); err != nil {
+		m.Unreadable = fmt.Sprintf("its column headers is not a JSON object of texts (%v); repair it, and send it with ringi outbox retry", err)
+	}
+	if !dated {
+		m.Unreadable = "its column created_at is no time between the years 1 and 9999; give it one, such as that of now, and send it with ringi outbox retry"
+	}
 }
 
 // Outcome is what became of a claimed message.

@@ -78,7 +78,7 @@ const (
 	sqlitePrune = `delete from outbox where rowid in (select rowid from outbox indexed by outbox_delivered
 		where state = 2 and delivered_at < ? order by delivered_at limit ?)`
 	sqliteStats = `select count(*) filter (where state = 0 and lease_end is null), count(lease_end), count(*) filter (where state = -1),
-		count(*) filter (where state = 0 and lease_end is null and attempts > 0), min(created_at) from outbox indexed by outbox_due where state < 2`
+		count(*) filter (where state = 0 and lease_end is null and attempts > 0), min(iif(created_at between -62135596800000000 and 253402300799000000, created_at, null)) from outbox indexed by outbox_due where state < 2`
 	sqliteDead = `select count(*) from outbox indexed by outbox_dead where state = 3`
 )
 
@@ -152,11 +152,7 @@ func takeRows(ctx context.Context, tx *sqliteTx, c Claim, chosen []row) ([]Claim
 				return nil, err
 			}
 		}
-		m, err := whole.message(r, c.Destination)
-		if err != nil {
-			return nil, err
-		}
-		msgs[i] = m
+		msgs[i] = whole.message(r, c.Destination)
 	}
 	return msgs, nil
 }

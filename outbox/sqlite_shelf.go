@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 )
 
 // sqliteShelf reads for a choice inside the claim's transaction.
@@ -23,18 +22,20 @@ type sqliteWhole struct {
 }
 
 // message is the row as it is after its claim.
-func (w *sqliteWhole) message(r *row, destination string) (ClaimedMessage, error) {
-	headers, err := decodeHeaders(w.headers)
-	if err != nil {
-		return ClaimedMessage{}, fmt.Errorf("message %s: column headers is not a JSON object of texts, repair it: %w", r.id, err)
-	}
-	return ClaimedMessage{
+func (w *sqliteWhole) message(r *row, destination string) ClaimedMessage {
+	m := ClaimedMessage{
 		Message: Message{
 			ID: r.id, Tenant: r.key.Tenant, AggregateType: r.key.AggregateType, AggregateID: r.key.AggregateID, Type: w.kind, Payload: w.payload,
-			ContentType: w.contentType, Headers: headers, Destination: destination, Unordered: r.seq == 0, Seq: r.seq, CreatedAt: fromMicro(w.created),
+			ContentType: w.contentType, Destination: destination, Unordered: r.seq == 0, Seq: r.seq,
 		},
 		Attempt: w.attempts + 1, Orphaned: r.state == Claimed, Epoch: r.epoch + 1,
-	}, nil
+	}
+	dated := w.created >= dawn && w.created <= never
+	if dated {
+		m.CreatedAt = fromMicro(w.created)
+	}
+	m.read(w.headers, dated)
+	return m
 }
 
 func (sh *sqliteShelf) tenants(ctx context.Context) ([]int64, error) {

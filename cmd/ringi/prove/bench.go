@@ -1,7 +1,9 @@
 package prove
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +22,7 @@ func (p program) benchCommand() *cobra.Command {
 
 func (p program) benchOutboxCommand() *cobra.Command {
 	var c bench.OutboxConfig
+	var cpu string
 	cmd := &cobra.Command{
 		Use: "outbox", Short: "Measure an outbox from the commit to the destination", Args: cobra.NoArgs,
 		Long: `Writes messages through a unit of work, relays the whole backlog, and prints how
@@ -42,8 +45,12 @@ in a new schema, which is removed at the end. The destination gets them all.`,
 			c.Database = p.benchDatabase()
 			c.Open = relay.Opener{Path: p.Path, Ringi: p.RingiSink}
 			c.Now, c.Told = p.Now, func(text string) { p.Say("%s", text) }
-			out, err := bench.Outbox(cmd.Context(), c)
+			end, err := p.profiles(map[string]*io.Writer{cpu: &c.CPUProfile})
 			if err != nil {
+				return err
+			}
+			out, err := bench.Outbox(cmd.Context(), c)
+			if err = errors.Join(err, end()); err != nil {
 				return err
 			}
 			t := cli.Table{Head: []string{"STORE", "SINK", "MESSAGES", "PER SECOND", "FLOOR", "RATIO", "P50 MS", "P99 MS"}}
@@ -57,5 +64,6 @@ in a new schema, which is removed at the end. The destination gets them all.`,
 	f.StringVar(&c.Sink, "sink", "", "where the messages go: "+relay.Forms)
 	f.IntVar(&c.Messages, "messages", bench.DefaultMessages, "how many")
 	f.IntVar(&c.Batch, "batch", bench.DefaultBatch, "messages in one transaction, and in one claim")
+	f.StringVar(&cpu, "cpuprofile", "", "write a CPU profile of the writing and the relaying to this file, for go tool pprof")
 	return cmd
 }

@@ -81,21 +81,35 @@ func (p program) w3(ctx context.Context, c bench.W3Config, cpu, mem string) (out
 	}
 	c.Database, c.Worker, c.Now = p.benchDatabase(), p.startWorker, p.Now
 	c.Told = func(text string) { p.Say("%s", text) }
-	for _, profile := range []struct {
-		name string
-		to   *io.Writer
-	}{{cpu, &c.CPUProfile}, {mem, &c.Allocs}} {
-		if profile.name == "" {
+	end, err := p.profiles(map[string]*io.Writer{cpu: &c.CPUProfile, mem: &c.Allocs})
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	return bench.W3(ctx, c)
+}
+
+// profiles makes the files that are named for profiles; "" is none.
+func (p program) profiles(files map[string]*io.Writer) (end func() error, err error) {
+	var made []*os.File
+	end = func() error {
+		var errs []error
+		for _, f := range made {
+			errs = append(errs, f.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for name, to := range files {
+		if name == "" {
 			continue
 		}
-		file, err := os.Create(p.Path(profile.name))
+		file, err := os.Create(p.Path(name))
 		if err != nil {
-			return out, err
+			return nil, errors.Join(err, end())
 		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		*profile.to = file
+		made, *to = append(made, file), file
 	}
-	return bench.W3(ctx, c)
+	return end, nil
 }
 
 // benchDatabase is the database that the setting names, beside which is measured.
