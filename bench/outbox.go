@@ -240,37 +240,41 @@ func (b *outboxBench) drain(ctx context.Context) (err error) {
 	if err := db.Spare(ctx); err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var mu sync.Mutex
 	delivered, told := 0, b.Now()
-	var trouble error
-	one, err := outbox.NewRelay(outbox.RelayConfig{
-		Source: db.Outbox, Fleet: db.Fleet, Sink: b.sink, Batch: b.Batch,
+	relays, err := relay.New(outbox.RelayConfig{
+		Source: db.Outbox, Fleet: db.Fleet, Batch: b.Batch,
 		Observe: func(r outbox.Report) {
-			delivered += r.Delivered
-			trouble = errors.Join(trouble, troubleOf(r))
+			mu.Lock()
+			defer mu.Unlock()
+			if delivered += r.Delivered; delivered >= b.Messages {
+				stop(errDrained)
+			}
+			if err := troubleOf(r); err != nil {
+				stop(err)
+			}
+			if now := b.Now(); now.Sub(told) >= progressEvery {
+				told = now
+				b.Told(fmt.Sprintf("%d of %d messages relayed%s", delivered, b.Messages, inMemory()))
+			}
 		},
-	})
+	}, b.sink)
 	if err != nil {
 		return err
 	}
-	for delivered < b.Messages {
-		if _, err := one.Round(ctx); err != nil {
-			return err
-		}
-		if trouble != nil {
-			return trouble
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if now := b.Now(); now.Sub(told) >= progressEvery {
-			told = now
-			b.Told(fmt.Sprintf("%d of %d messages relayed%s", delivered, b.Messages, inMemory()))
-		}
+	if err := relays.Run(ctx); err != nil {
+		return err
 	}
-	ending, cancel := context.WithCancel(ctx)
-	cancel()
-	return one.Run(ending) // leaves the fleet
+	if err := context.Cause(ctx); !errors.Is(err, errDrained) {
+		return err
+	}
+	return nil
 }
+
+// errDrained ends relays that have delivered everything.
+var errDrained = errors.New("bench: everything is delivered")
 
 // progressEvery is how often long work says how far it is.
 const progressEvery = 2 * time.Second
@@ -278,6 +282,8 @@ const progressEvery = 2 * time.Second
 // troubleOf is why a measurement would not be one.
 func troubleOf(r outbox.Report) error {
 	switch {
+	case r.Err != nil:
+		return r.Err
 	case r.Down != nil:
 		return fmt.Errorf("bench: the destination is down: %w", r.Down)
 	case r.Failed+r.Dead+r.Parked > 0:
@@ -290,7 +296,7 @@ func troubleOf(r outbox.Report) error {
 // its commit each was acknowledged, in order of length.
 func (b *outboxBench) singles(ctx context.Context) ([]time.Duration, error) {
 	clock := &ackClock{Sink: b.sink, now: b.Now, at: make(chan time.Time, 1)}
-	relays, err := relay.New(outbox.RelayConfig{Source: b.db.Outbox, Fleet: b.db.Fleet}, &relay.Sink{Sink: clock})
+	relays, err := relay.New(outbox.RelayConfig{Source: b.db.Outbox, Fleet: b.db.Fleet}, &relay.Sink{Sink: clock, Parallel: b.sink.Parallel})
 	if err != nil {
 		return nil, err
 	}

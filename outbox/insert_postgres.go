@@ -2,7 +2,9 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -16,12 +18,14 @@ const (
 			insert into aggregate_head (tenant, aggregatetype, aggregateid, seq) values ($2, $4, $5, 1)
 			on conflict (tenant, aggregatetype, aggregateid) do update set seq = aggregate_head.seq + 1 returning seq)
 		insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
-		select $1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, h.seq, least($10::timestamptz, clock_timestamp()), $10 from h on conflict (id) do nothing`
+		select $1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, h.seq, least($10::timestamptz, clock_timestamp()), $10 from h`
 	pgInsertUnordered = `insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
-		values ($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, 0, least($10::timestamptz, clock_timestamp()), $10) on conflict (id) do nothing`
+		values ($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, 0, least($10::timestamptz, clock_timestamp()), $10)`
 
-	// Several travel as arrays written as texts, which every driver can pass. The
-	// heads are written in the order of the keys, and so are their locks.
+	// Several travel as arrays written as texts, which every driver can pass, and the
+	// payloads one behind the other. The heads are written in the order of the keys,
+	// and so are their locks. That an id stands already is left to the primary key to
+	// find: "on conflict" would look for each first, and write twice.
 	pgInsertMany = `with h as (
 			insert into aggregate_head (tenant, aggregatetype, aggregateid, seq)
 			select tenant, aggregatetype, aggregateid, n from unnest($12::text::bigint[], $13::text::text[], $14::text::text[], $15::text::bigint[])
@@ -30,31 +34,48 @@ const (
 			on conflict (tenant, aggregatetype, aggregateid) do update set seq = aggregate_head.seq + excluded.seq
 			returning tenant, aggregatetype, aggregateid, seq)
 		insert into outbox (id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, seq, next_at, created_at)
-		select m.id, m.tenant, m.destination, m.aggregatetype, m.aggregateid, m.type, m.payload, m.contenttype, m.headers,
+		select m.id, m.tenant, m.destination, m.aggregatetype, m.aggregateid, m.type, substring($7::bytea from m.start for m.size), m.contenttype, m.headers,
 			case when m.back < 0 then 0 else h.seq - m.back end, least(m.at, clock_timestamp()), m.at
-		from unnest($1::text::uuid[], $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::text[], $6::text::text[], $7::text::bytea[],
-			$8::text::text[], $9::text::jsonb[], $10::text::bigint[], $11::text::timestamptz[])
-			as m(id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, headers, back, at)
-		left join h on m.back >= 0 and (h.tenant, h.aggregatetype, h.aggregateid) = (m.tenant, m.aggregatetype, m.aggregateid)
-		on conflict (id) do nothing`
+		from unnest($1::text::uuid[], $2::text::bigint[], $3::text::text[], $4::text::text[], $5::text::text[], $6::text::text[],
+			$8::text::text[], $9::text::jsonb[], $10::text::bigint[], $11::text::timestamptz[], $16::text::int[], $17::text::int[])
+			as m(id, tenant, destination, aggregatetype, aggregateid, type, contenttype, headers, back, at, start, size)
+		left join h on m.back >= 0 and (h.tenant, h.aggregatetype, h.aggregateid) = (m.tenant, m.aggregatetype, m.aggregateid)`
 )
 
 // Statement is one SQL statement with its arguments, which are texts, numbers,
 // bytes and times, so that every driver can send it. Rows is how many rows it
-// must report as changed; fewer means ErrDuplicate.
+// must report as changed.
 type Statement struct {
 	SQL  string
 	Args []any
 	Rows int64
 }
 
-// Answer turns the number of rows that the statement changed into its error,
-// which is ErrDuplicate when messages were there already.
+// uniqueViolation is the SQLSTATE of a row whose key stands already.
+const uniqueViolation = "23505"
+
+// Fault is what an error of the statement means: ErrDuplicate when a message was
+// there already, as far as the driver's error says so by a method SQLState, which
+// those of pgx and lib/pq do. Nil is nil.
+func (s *Statement) Fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	var coded interface{ SQLState() string }
+	// The numbers of a key have another index, which only a writer can break who
+	// gives numbers of his own.
+	if errors.As(err, &coded) && coded.SQLState() == uniqueViolation && !strings.Contains(err.Error(), "outbox_key") {
+		err = fmt.Errorf("%w (%w)", ErrDuplicate, err)
+	}
+	return fmt.Errorf("outbox: insert %d messages: %w", s.Rows, err)
+}
+
+// Answer checks the number of rows that the statement changed.
 func (s *Statement) Answer(changed int64) error {
 	if changed == s.Rows {
 		return nil
 	}
-	return fmt.Errorf("outbox: insert %d messages, %d of which are new: %w", s.Rows, changed, ErrDuplicate)
+	return fmt.Errorf("outbox: insert %d messages: the database wrote %d; is there a trigger or a rule on the table?", s.Rows, changed)
 }
 
 // PostgresInsert checks messages and returns the one statement that writes them
@@ -111,7 +132,12 @@ func pgInsertAll(msgs []Message, groups []group) (Statement, error) {
 			behind[m] = int64(len(g.members) - 1 - j)
 		}
 	}
-	rows := pgArrays(11, len(msgs), 32)
+	rows := pgArrays(13, len(msgs), 32)
+	size := 0
+	for i := range msgs {
+		size += len(msgs[i].Payload)
+	}
+	payloads := make([]byte, 0, size)
 	for i := range msgs {
 		m := &msgs[i]
 		headers, err := encodeHeaders(m.Headers)
@@ -123,13 +149,17 @@ func pgInsertAll(msgs []Message, groups []group) (Statement, error) {
 		for column, text := range []string{m.Destination, m.AggregateType, m.AggregateID, m.Type} {
 			rows[2+column].text(text)
 		}
-		rows[6].bytes(m.Payload)
+		rows[11].number(int64(len(payloads) + 1))
+		rows[12].number(int64(len(m.Payload)))
+		payloads = append(payloads, m.Payload...)
 		rows[7].text(m.ContentType)
 		rows[8].text(headers)
 		rows[9].number(behind[i])
 		rows[10].time(m.CreatedAt)
 	}
-	return Statement{SQL: pgInsertMany, Args: append(pgParams(rows), pgParams(heads)...), Rows: int64(len(msgs))}, nil
+	args := append(pgParams(rows[:11]), pgParams(heads)...)
+	args[6] = payloads
+	return Statement{SQL: pgInsertMany, Args: append(args, pgParams(rows[11:])...), Rows: int64(len(msgs))}, nil
 }
 
 // InsertPostgres writes messages in the caller's open transaction, as
@@ -144,7 +174,7 @@ func InsertPostgres(ctx context.Context, tx Tx, msgs ...Message) error {
 	}
 	res, err := tx.ExecContext(ctx, s.SQL, s.Args...)
 	if err != nil {
-		return fmt.Errorf("outbox: insert %d messages, the first of which is %s: %w", len(msgs), msgs[0].ID, err)
+		return s.Fault(err)
 	}
 	n, err := res.RowsAffected()
 	if err != nil {

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"encoding/hex"
 	"strconv"
 	"time"
 )
@@ -50,12 +49,6 @@ func (a *pgArray) plain(s string) {
 func (a *pgArray) number(n int64) {
 	a.next()
 	*a = strconv.AppendInt(*a, n, 10)
-}
-
-// bytes adds bytes.
-func (a *pgArray) bytes(p []byte) {
-	a.next()
-	*a = append(hex.AppendEncode(append(*a, `"\\x`...), p), '"')
 }
 
 // time adds a time, to the microsecond.

@@ -50,7 +50,7 @@ func openNATS(name, scheme, servers, source string, with *params) (*Sink, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{Sink: sink, Name: name, describe: sink.Describe, close: sink.Close}, nil
+	return &Sink{Sink: sink, Name: name, Parallel: true, describe: sink.Describe, close: sink.Close}, nil
 }
 
 func openRedis(name, scheme, address, source string, with *params) (*Sink, error) {

@@ -15,26 +15,46 @@ type Relays struct {
 	hints  []chan struct{}
 }
 
-// New returns one relay per sink. What the config says holds for each of them;
-// its Sink, Destination and Wake are not used.
+// lanes is how many relays share a destination inside one process, if its sink
+// allows that and there is a fleet: while one publishes, the other has the database
+// to itself. More would only wait for each other.
+const lanes = 2
+
+// New returns the relays to some sinks: one for each, or two that share its
+// partitions as those of two processes do. What the config says holds for each of
+// them; its Sink, Destination and Wake are not used, and Observe is called from
+// several goroutines.
 func New(cfg outbox.RelayConfig, sinks ...*Sink) (*Relays, error) {
 	if len(sinks) == 0 {
 		return nil, errors.New("there is no destination; name at least one of " + Forms)
 	}
 	r := &Relays{}
-	for i, s := range sinks {
-		hint := make(chan struct{}, 1)
-		cfg.Sink, cfg.Destination, cfg.Wake = finishing{s.Sink}, s.Destination, hint
-		if i > 0 {
-			cfg.Retention = -1 // one is enough to remove what is old, whosever it was
+	for _, s := range sinks {
+		n := 1
+		if s.Parallel && cfg.Fleet != nil {
+			n = lanes
 		}
-		one, err := outbox.NewRelay(cfg)
-		if err != nil {
-			return nil, err
+		for range n {
+			if err := r.add(cfg, s); err != nil {
+				return nil, err
+			}
 		}
-		r.relays, r.hints = append(r.relays, one), append(r.hints, hint)
 	}
 	return r, nil
+}
+
+func (r *Relays) add(cfg outbox.RelayConfig, s *Sink) error {
+	hint := make(chan struct{}, 1)
+	cfg.Sink, cfg.Destination, cfg.Wake = finishing{s.Sink}, s.Destination, hint
+	if len(r.relays) > 0 {
+		cfg.Retention = -1 // one is enough to remove what is old, whosever it was
+	}
+	one, err := outbox.NewRelay(cfg)
+	if err != nil {
+		return err
+	}
+	r.relays, r.hints = append(r.relays, one), append(r.hints, hint)
+	return nil
 }
 
 // Wake hints that messages were committed. It never blocks.

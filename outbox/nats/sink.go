@@ -65,8 +65,8 @@ type Config struct {
 	Options []nats.Option
 }
 
-// Sink publishes to JetStream. It implements outbox.Sink; one goroutine at a
-// time calls Publish.
+// Sink publishes to JetStream. It implements outbox.Sink; several goroutines may
+// call Publish at once, each with keys of its own.
 type Sink struct {
 	cfg  Config
 	conn *nats.Conn

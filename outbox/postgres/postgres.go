@@ -48,7 +48,7 @@ func Insert(ctx context.Context, tx Tx, msgs ...outbox.Message) error {
 	}
 	tag, err := tx.Exec(ctx, s.SQL, s.Args...)
 	if err != nil {
-		return fmt.Errorf("outbox: insert %d messages, the first of which is %s: %w", len(msgs), msgs[0].ID, err)
+		return s.Fault(err)
 	}
 	return s.Answer(tag.RowsAffected())
 }

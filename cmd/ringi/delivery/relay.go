@@ -53,6 +53,7 @@ new, finishes what is being sent within 30 s and exits with 0.`,
 				return p.printCrashPoints()
 			}
 			p.Drain()
+			cli.CollectLess()
 			return p.relay(cmd.Context(), metrics)
 		},
 	}

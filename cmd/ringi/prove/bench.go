@@ -49,6 +49,7 @@ in a new schema, which is removed at the end. The destination gets them all.`,
 			if err != nil {
 				return err
 			}
+			cli.CollectLess() // as ringi relay does; the floor has it too
 			out, err := bench.Outbox(cmd.Context(), c)
 			if err = errors.Join(err, end()); err != nil {
 				return err
