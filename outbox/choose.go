@@ -87,7 +87,7 @@ func choose(ctx context.Context, sh shelf, c Claim, after int64) (choice, error)
 	var ch choice
 	lines := make([]*line, 0, len(tenants))
 	for _, t := range inTurn(tenants, after) {
-		lines = append(lines, &line{shelf: sh, tenant: t, now: c.Now.UnixMicro(), choice: &ch, heads: map[Key]int64{}})
+		lines = append(lines, &line{shelf: sh, tenant: t, now: c.Now.UnixMicro(), ahead: c.Ahead, choice: &ch, heads: map[Key]int64{}})
 	}
 	bytes := 0
 	for len(lines) > 0 {
@@ -102,7 +102,7 @@ func choose(ctx context.Context, sh shelf, c Claim, after int64) (choice, error)
 			}
 			kept = append(kept, l)
 			if r.state == Claimed {
-				if len(ch.rows) == 0 {
+				if len(ch.rows) == 0 && !c.Ahead {
 					ch.rows, ch.more = []row{r}, true
 					return ch, nil
 				}
@@ -139,6 +139,7 @@ type line struct {
 	shelf  shelf
 	tenant int64
 	now    int64
+	ahead  bool // see Claim.Ahead
 	choice *choice
 
 	page  []row // what is left of the page under way
@@ -207,6 +208,8 @@ func (l *line) begin(run []row) int64 {
 	}
 	head := run[0]
 	switch {
+	case head.held(l.now) && l.ahead:
+		return 0
 	case head.held(l.now):
 		return min(head.lease, l.now+heldPause.Microseconds())
 	case head.nextAt > l.now:

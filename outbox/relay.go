@@ -150,6 +150,8 @@ type Relay struct {
 	parts  []Partition // what the fleet gave
 	holdAt time.Time   // when to ask the fleet again
 	clock  fleetClock
+
+	ahead ahead
 }
 
 // NewRelay checks cfg and fills its defaults in.
@@ -205,7 +207,7 @@ func orDefault[T int | time.Duration](field *T, value T) {
 // gave, claim a batch, publish it outside any transaction, mark it, and now and
 // then prune. worked says that calling again at once may do more. The error is
 // the source's, or that of a sink that broke its contract; a destination that is
-// down is not an error.
+// down is not an error. Only under Run is the next batch claimed meanwhile.
 func (r *Relay) Round(ctx context.Context) (worked bool, err error) {
 	rep := Report{At: r.cfg.Now(), Destination: r.cfg.Destination}
 	worked, err = r.round(ctx, &rep)
@@ -217,6 +219,7 @@ func (r *Relay) Round(ctx context.Context) (worked bool, err error) {
 }
 
 func (r *Relay) round(ctx context.Context, rep *Report) (bool, error) {
+	r.putBack(rep)
 	if err := r.settle(ctx, rep); err != nil {
 		return false, err
 	}
@@ -233,36 +236,50 @@ func (r *Relay) round(ctx context.Context, rep *Report) (bool, error) {
 
 // deliver claims, publishes and marks one batch.
 func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
+	batch, err := r.take(ctx, rep)
+	if err != nil || len(batch.Messages) == 0 {
+		return batch.More || rep.Claimed > 0, err
+	}
+	crash(CrashClaimed)
+	rep.Claimed += len(batch.Messages)
+	tries, spent := r.sort(batch.Messages)
+	for _, m := range spent {
+		r.owe(rep, Mark{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence, Outcome: r.last(), Error: "no answer to any of its attempts: the relay stopped while it was being sent"})
+	}
+	claimed := r.claimAhead(ctx, batch)
+	if len(tries) > 0 {
+		err = r.try(ctx, rep, tries)
+	}
+	err = errors.Join(err, claimed())
+	// Also when ctx has ended: what is known about the batch must not be lost
+	// to a shutdown, or it is sent again.
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/2)
+	defer cancel()
+	return true, errors.Join(err, r.settle(settling, rep))
+}
+
+// take returns the batch that was claimed ahead, or claims one.
+func (r *Relay) take(ctx context.Context, rep *Report) (Batch, error) {
+	if r.ahead.has() {
+		batch := r.ahead.batch
+		r.ahead.batch = Batch{}
+		return batch, nil
+	}
 	if r.circuit.open(rep.At) || r.cfg.Fleet != nil && len(r.parts) == 0 {
-		return false, nil
+		return Batch{}, nil
 	}
 	limit := r.cfg.Batch
 	if r.circuit.probing(rep.At) {
 		limit = 1
 	}
-	batch, err := r.cfg.Source.Claim(ctx, Claim{
+	return r.cfg.Source.Claim(ctx, r.claimOf(rep.At, limit))
+}
+
+func (r *Relay) claimOf(now time.Time, limit int) Claim {
+	return Claim{
 		By: r.cfg.Name, Destination: r.cfg.Destination, Partitions: r.parts,
-		Now: rep.At, Lease: r.cfg.Lease, Limit: limit, Bytes: r.cfg.BatchBytes,
-	})
-	if err != nil {
-		return false, err
+		Now: now, Lease: r.cfg.Lease, Limit: limit, Bytes: r.cfg.BatchBytes,
 	}
-	if len(batch.Messages) > 0 {
-		crash(CrashClaimed)
-	}
-	rep.Claimed = len(batch.Messages)
-	tries, spent := r.sort(batch.Messages)
-	for _, m := range spent {
-		r.owe(rep, Mark{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence, Outcome: r.last(), Error: "no answer to any of its attempts: the relay stopped while it was being sent"})
-	}
-	if len(tries) > 0 {
-		err = r.try(ctx, rep, tries)
-	}
-	// Also when ctx has ended: what is known about the batch must not be lost
-	// to a shutdown, or it is sent again.
-	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/2)
-	defer cancel()
-	return rep.Claimed > 0 || batch.More, errors.Join(err, r.settle(settling, rep))
 }
 
 // sort parts the messages that may be tried from those that have spent their
@@ -473,9 +490,12 @@ func (r *Relay) prune(ctx context.Context, rep *Report) (more bool, err error) {
 }
 
 // Run calls Round until ctx ends and then returns nil, after the round under way
-// has marked what it knows and the relay has left its fleet. Errors of rounds go to Observe; Run pauses PollMost
-// after one and goes on, because a database comes back.
+// has marked what it knows, and the relay has given back what it had claimed ahead
+// and left its fleet. Behind a full batch, the next is claimed while that one is
+// published. Errors of rounds go to Observe; Run pauses PollMost after one and
+// goes on, because a database comes back.
 func (r *Relay) Run(ctx context.Context) error {
+	r.ahead.on = true
 	pause := r.cfg.PollFirst
 	for ctx.Err() == nil {
 		worked, err := r.Round(ctx)
@@ -492,6 +512,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 		pause = min(2*pause, r.cfg.PollMost)
 	}
+	r.stopAhead(ctx)
 	r.leave(ctx)
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 // bounded to half a lease, a third of it is left when a batch is marked last.
 const holdsPerLease = 3
 
-// hold asks the fleet for the relay's share when it is time. Nothing is in the
-// relay's hands then: every claim has been marked, or was left to its lease.
+// hold asks the fleet for the relay's share when it is time and nothing is in the
+// relay's hands: every claim has been marked, or was left to its lease.
 func (r *Relay) hold(ctx context.Context, rep *Report) error {
 	if r.cfg.Fleet == nil {
 		return nil
 	}
-	if !rep.At.Before(r.holdAt) {
+	if !rep.At.Before(r.holdAt) && !r.ahead.has() {
 		h := r.ask()
 		if !r.clock.follows {
 			h.Now = rep.At

@@ -63,6 +63,12 @@ type Claim struct {
 	// 0 for no limit. The first message is taken whatever its size.
 	Limit int
 	Bytes int
+
+	// Ahead says that the claimer has messages in its hands whose marks come next.
+	// Rows that wait for such a head stay as they are, where another claim would set
+	// them back for a moment; and a message that may have killed a relay is left for
+	// a claim that is not ahead.
+	Ahead bool
 }
 
 // check refuses a claim that could never take anything.
