@@ -12,7 +12,9 @@
 //
 // To add a language, write a program that serves the queue RINGI_QUEUE of the
 // server RINGI_SERVER with the key in RINGI_KEY_FILE, at most CONCURRENCY tasks
-// at once (absent: 10), and stops for SIGTERM. It performs these activities:
+// at once (absent: 10), and beside it the queue RINGI_QUEUE-aside with one slot of
+// its own and the activity echo only; it stops for SIGTERM. It performs these
+// activities:
 //
 //	echo   answers with its input
 //	fail   {code, message, retryable, applied, retryAfterMs, until}: fails so, and

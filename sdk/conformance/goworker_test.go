@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,7 +44,10 @@ func goWorker(activities []worker.Activity, err error) int {
 	slots, _ := strconv.Atoi(os.Getenv("CONCURRENCY")) // absent: 0, the default
 	w, err := worker.New(worker.Config{
 		Service: client,
-		Queues:  []worker.Queue{{Name: os.Getenv("RINGI_QUEUE"), Slots: slots, Activities: activities}},
+		Queues: []worker.Queue{
+			{Name: os.Getenv("RINGI_QUEUE"), Slots: slots, Activities: activities},
+			{Name: os.Getenv("RINGI_QUEUE") + "-aside", Slots: 1, Activities: slices.DeleteFunc(slices.Clone(activities), func(a worker.Activity) bool { return a.Name() != "echo" })},
+		},
 		Trouble: func(err error) { fmt.Fprintln(os.Stderr, err) },
 	})
 	if err != nil {

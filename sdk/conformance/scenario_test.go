@@ -47,6 +47,7 @@ func outcomes() []scenario {
 		{"large", "an output above the limit is applied and needs a person", tooLarge},
 		{"huge", "an output above what a request holds is reported as that", huge},
 		{"long", "heartbeats keep a long task", long},
+		{"aside", "a queue that is full holds up none of the others", aside},
 		{"cancel", "a function is told that its run is being undone", cancel},
 		{"timeout", "a function is told that its time is up", timeout},
 		{"begin", "permission comes before an effect that must not repeat", begin},
@@ -69,14 +70,23 @@ func retried(w *world) {
 	}
 }
 
+// What a service asked for arrives, whatever the call was for.
 func asked(w *world) {
 	w.worker()
-	run := w.starts("  - { id: a, activity: fail, with: { code: busy, message: wait, retryable: true, retryAfterMs: 1500, until: 2 }, effect: idempotent }", "null")
-	if a := w.step(w.becomes(run, ringi.Completed), "a"); a.Attempts != 2 {
-		w.Errorf("%+v", a)
-	}
-	if told := w.proxy.exchanges("fail", string(run)); len(told) != 1 || !strings.Contains(told[0].body, `"retryAfterMs":1500`) {
-		w.Errorf("%+v", told)
+	for _, steps := range []string{
+		"  - { id: a, activity: fail, with: HOW, effect: idempotent }",
+		"  - { id: a, activity: echo, effect: idempotent, compensate: { activity: fail, with: HOW } }\n  - { fail: { code: no } }",
+		"  - { id: a, activity: fail, with: { code: lost, message: hm, retryable: true, applied: unknown, until: 2 }, effect: probeable, probe: { activity: fail, with: HOW }, on_unknown: assume_applied, irreversible: true }",
+	} {
+		run := w.starts(strings.ReplaceAll(steps, "HOW", "{ code: busy, message: wait, retryable: true, retryAfterMs: 1500, until: 2 }"), "null")
+		w.until(func() string { return lackOf(w.view(run).Status.Final(), "the run goes on") })
+		var said int
+		for _, e := range w.proxy.exchanges("fail", string(run)) {
+			said += strings.Count(e.body, `"retryAfterMs":1500`)
+		}
+		if said != 1 {
+			w.Errorf("%d times it was asked to wait, want once: %s", said, told(w.view(run)))
+		}
 	}
 }
 
@@ -186,6 +196,20 @@ func huge(w *world) {
 	if a := w.step(view, "a"); a.Attempts != 1 || a.Error.Code != "output_too_large" {
 		w.Errorf("%s", told(view))
 	}
+}
+
+// Queues have slots of their own: one that is full holds up none of the others.
+func aside(w *world) {
+	w.worker("CONCURRENCY=1")
+	w.starts(holding, "null")
+	w.begun("g", 1) // and there is no room for another
+	for range 3 {
+		view := w.becomes(w.starts("  - { id: a, activity: echo, queue: "+w.queue+"-aside, with: { n: 1 }, effect: pure }", "null"), ringi.Completed)
+		if a := w.step(view, "a"); a.Attempts != 1 {
+			w.Errorf("%s", told(view))
+		}
+	}
+	w.ledger.release("g")
 }
 
 const holding = "  - { id: a, activity: hold, with: { gate: g }, effect: idempotent }"

@@ -78,6 +78,7 @@ async function client() {
 if (process.argv[2] === "client") {
   await client();
 } else {
-  const worker = new Worker({ queue: env.RINGI_QUEUE, concurrency: Number(env.CONCURRENCY ?? 10), activities });
+  const queues = { [`${env.RINGI_QUEUE}-aside`]: { concurrency: 1, activities: { echo: activities.echo } } };
+  const worker = new Worker({ queue: env.RINGI_QUEUE, concurrency: Number(env.CONCURRENCY ?? 10), activities, queues });
   process.exitCode = (await worker.run()) ? 0 : 1;
 }

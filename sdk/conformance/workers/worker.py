@@ -23,6 +23,10 @@ def ledger(path: str, body: Any = None) -> Tuple[int, bytes]:
         return answer.status, answer.read()
 
 
+aside = worker.serve(os.environ.get("RINGI_QUEUE", "") + "-aside", concurrency=1)
+
+
+@aside.activity("echo")
 @worker.activity("echo")
 def echo(task: ringi.Task) -> object:
     return task.input

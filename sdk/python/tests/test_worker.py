@@ -1,6 +1,7 @@
 import threading
 import time
 import unittest
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import ringi
@@ -140,9 +141,21 @@ class Worker(unittest.TestCase):
             (ringi.Failure(404, ValueError("gone")), {"code": "404", "message": "gone"}),  # type: ignore[arg-type]
             (ringi.Failure(None, None, retryable=None), {"code": "error", "message": "", "retryable": False}),  # type: ignore[arg-type]
             (ringi.Failure("busy", Mute()), {"code": "busy", "message": "(it cannot be shown)"}),  # type: ignore[arg-type]
-            (ringi.Failure("busy", retry_after="3"), {"retryAfterMs": 3000}),  # type: ignore[arg-type]
-            (ringi.Failure("busy", retry_after=None), {"retryAfterMs": None}),  # type: ignore[arg-type]
-            (ringi.Failure("busy", retry_after="soon"), {"retryAfterMs": None}),  # type: ignore[arg-type]
+            (ringi.Failure("busy", retry_after="3"), {"retryAfterMs": 3000}),
+            (ringi.Failure("busy", retry_after="1.5"), {"retryAfterMs": 1500}),
+            (ringi.Failure("busy", retry_after=None), {"retryAfterMs": None}),
+            (ringi.Failure("busy", retry_after="soon"), {"retryAfterMs": None}),
+            (ringi.Failure("busy", retry_after=""), {"retryAfterMs": None}),
+            (ringi.Failure("busy", retry_after="-5"), {"retryAfterMs": None}),
+            (ringi.Failure("busy", retry_after=-5), {"retryAfterMs": None}),
+            (ringi.Failure("busy", retry_after=timedelta(seconds=2)), {"retryAfterMs": 2000}),
+            (ringi.Failure("busy", retry_after=timedelta.max), {"retryAfterMs": 86_400_000}),
+            (ringi.Failure("busy", retry_after=datetime.max.replace(tzinfo=timezone.utc)), {"retryAfterMs": 86_400_000}),
+            (ringi.Failure("busy", retry_after=datetime.max), {"retryAfterMs": 86_400_000}),
+            (ringi.Failure("busy", retry_after="Fri, 31 Dec 2100 23:59:59 GMT"), {"retryAfterMs": 86_400_000}),
+            (ringi.Failure("busy", retry_after="Sun, 06 Nov 1994 08:49:37 GMT"), {"retryAfterMs": None}),
+            (ringi.Failure("busy", retry_after="Sun, 99 Nov 1994 08:49:37 GMT"), {"retryAfterMs": None}),
+            (ringi.Failure("busy", retry_after=[3]), {"retryAfterMs": None}),  # type: ignore[arg-type]
             (ringi.Failure("busy", retry_after=inf), {"retryAfterMs": 86_400_000}),
             (ringi.Failure("busy", retry_after=inf - inf), {"retryAfterMs": None}),
             (ringi.Failure("busy", retry_after=huge), {"retryAfterMs": None}),
@@ -156,6 +169,69 @@ class Worker(unittest.TestCase):
         items = {int(item["run"][1:]): item for body in fake.bodies("/v1/tasks/fail") for item in body["items"]}
         for n, (error, want) in enumerate(odd):
             self.assertEqual({name: items[n].get(name) for name in want}, want, type(error).__name__)
+
+    def test_queues_have_slots_and_functions_of_their_own(self) -> None:
+        """A queue that is full holds up none of the others, and each report asks
+        for tasks of its own queue only."""
+        left = {"default": [task(n) for n in range(3)], "money": [task(n + 10, activity="b", queue="money") for n in range(3)]}
+        lock, gate, done = threading.Lock(), threading.Event(), threading.Event()
+        most: dict[str, int] = {}
+
+        def take(queue: str, limit: int) -> list[Any]:
+            with lock:
+                most[queue] = max(most.get(queue, 0), limit)
+                came, left[queue][:] = left[queue][:limit], left[queue][limit:]
+            return came
+
+        def answer(path: str, body: Any) -> Answer:
+            if path.endswith("/poll"):
+                came = take(body["queue"], body["max"])
+                if not came:
+                    time.sleep(0.02)
+                return 200, {"tasks": came}
+            came = take(body["queue"], body["want"]) if "want" in body else []
+            return 200, {**accepted(body), "tasks": came}
+
+        fake = Fake(answer)
+        self.addCleanup(fake.close)
+        worker = ringi.Worker(fake.client(), name="w", concurrency=1, drain=5)
+        money = worker.serve("money", concurrency=2)
+        worker.activity("a")(lambda t: gate.wait(10))
+        seen: list[int] = []
+
+        @money.activity("b")
+        def b(t: ringi.Task) -> object:
+            with lock:
+                seen.append(t.input)
+                if len(seen) == 3:
+                    done.set()
+            return t.input
+
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        self.assertTrue(done.wait(10), "a full queue held up the other")
+        gate.set()
+        until = time.monotonic() + 10
+        while time.monotonic() < until and len(self.reported(fake)) < 6:
+            time.sleep(0.01)
+        worker.stop()
+        thread.join()
+        self.assertEqual((len(self.reported(fake)), most), (6, {"default": 1, "money": 2}))
+        for path, body in fake.asked:
+            if "queue" in body:
+                self.assertEqual(body["activities"], ["a"] if body["queue"] == "default" else ["b"])
+
+    def test_a_worker_of_queues_that_cannot_work_says_so(self) -> None:
+        fake = Fake(lambda path, body: (200, {"tasks": []}))
+        self.addCleanup(fake.close)
+        worker = ringi.Worker(fake.client())
+        worker.serve("money").activity("b")(lambda t: None)
+        for queue, slots in (("money", 1), ("default", 1), ("x", 0)):
+            with self.assertRaises(ValueError):
+                worker.serve(queue, concurrency=slots)
+        worker.serve("empty")
+        with self.assertRaisesRegex(ValueError, "'empty' has no activities"):
+            worker.run()
 
     def test_an_async_function_is_refused_before_it_has_tasks(self) -> None:
         async def function(t: ringi.Task) -> None:

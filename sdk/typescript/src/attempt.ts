@@ -1,5 +1,6 @@
 import { Cancelled, type CancelReason, Failure } from "./error.js";
 import { Encoded, stringify } from "./exact.js";
+import type { Lane } from "./lane.js";
 import { nameOf, type Task } from "./task.js";
 import { after } from "./time.js";
 
@@ -32,6 +33,8 @@ export class Attempt {
   beat: number;
   /** Once there is something to say. */
   report: Report | undefined;
+  /** When the function ended. */
+  finished = Infinity;
   /** Not reported before. */
   due = 0;
   /** How often the report was put off. */
@@ -42,7 +45,7 @@ export class Attempt {
   private readonly end = new AbortController();
   private readonly callOff: () => void;
 
-  constructor(sent: Omit<Task, "signal">) {
+  constructor(sent: Omit<Task, "signal">, readonly lane: Lane) {
     const now = performance.now();
     this.task = { ...sent, signal: this.end.signal };
     this.everyMs = (sent.heartbeatMs || 30_000) / BEATS_PER_LEASE;

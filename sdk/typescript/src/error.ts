@@ -62,6 +62,8 @@ export interface FailureOptions {
   applied?: "no" | "unknown";
   /** How long the service asked to be left alone: the next attempt is not made before. */
   retryAfterMs?: number;
+  /** The same as the service said it: its header Retry-After, in seconds or as a date, or the time at which the pause ends. */
+  retryAfter?: string | Date | null;
 }
 
 /**
@@ -81,8 +83,24 @@ export class Failure extends Error {
     this.code = code;
     this.retryable = options.retryable ?? false;
     this.applied = options.applied;
-    this.retryAfterMs = Math.round(options.retryAfterMs ?? 0);
+    this.retryAfterMs = Math.round(milliseconds(options.retryAfterMs) || until(options.retryAfter));
   }
+}
+
+/** A number of whatever was given; 0 if it is none. JavaScript asks nobody for types. */
+function milliseconds(value: unknown): number {
+  try {
+    return Number(value ?? 0) || 0;
+  } catch {
+    return 0;
+  }
+}
+
+/** How long a Retry-After asks to wait: seconds or a date, as text, or the date itself. */
+function until(when: string | Date | null | undefined): number {
+  if (typeof when === "string" && /^ *\d+(\.\d+)? *$/.test(when)) return Number(when) * 1000;
+  const at = when instanceof Date ? when.getTime() : typeof when === "string" && / GMT *$/.test(when) ? Date.parse(when) : NaN;
+  return Number.isNaN(at) ? 0 : Math.max(0, at - Date.now());
 }
 
 /**

@@ -11,6 +11,7 @@ export { Cancelled, Failure, RingiError } from "./error.js";
 export type { CancelReason, FailureOptions } from "./error.js";
 export { Decimal, parse, stringify } from "./exact.js";
 export type { Json } from "./exact.js";
+export type { Activity, QueueOptions } from "./lane.js";
 export type { Task } from "./task.js";
 export { Worker } from "./worker.js";
-export type { Activity, WorkerOptions } from "./worker.js";
+export type { WorkerOptions } from "./worker.js";

@@ -5,7 +5,8 @@ import { Attempt, BATCH_BYTES, textOf } from "./attempt.js";
 import { Client } from "./client.js";
 import { Cancelled, Failure, RingiError } from "./error.js";
 import { stringify } from "./exact.js";
-import { nameOf, type Task } from "./task.js";
+import { type Activity, Lane, type QueueOptions } from "./lane.js";
+import { nameOf } from "./task.js";
 import { Bell, sleep } from "./time.js";
 import { ANSWER_MS, pauseAfter } from "./wire.js";
 
@@ -17,24 +18,20 @@ const BEATS_TOGETHER_MS = 250; // how much earlier than due a beat goes along wi
 const LAST_WORD_MS = 2_000; // for functions to end that were told to, and for their reports
 const MOST_AT_ONCE = 500; // items in one request
 
-/**
- * A function that stands for an activity. It returns what exact JSON can hold,
- * and throws a Failure to say how it failed. It should end soon after the task's
- * signal is aborted, and must not block the event loop: heartbeats wait for it.
- */
-export type Activity = (task: Task) => unknown;
-
 export interface WorkerOptions {
   client?: Client;
   /** "default" unless given. */
   queue?: string;
   /** Tells this process from others; drawn unless given. */
   name?: string;
-  /** Functions that run at once; 10 unless given. */
+  /** Functions of that queue that run at once; 10 unless given. */
   concurrency?: number;
   /** How long a worker that is stopped waits for what runs; 30,000 unless given. */
   drainMs?: number;
-  activities: Record<string, Activity>;
+  /** Those of `queue`. */
+  activities?: Record<string, Activity>;
+  /** More queues by name, each with slots of its own: one that is full holds up none of the others. */
+  queues?: Record<string, QueueOptions>;
   /** Sees what went wrong and was dealt with; console.warn unless given. */
   log?: (message: string) => void;
 }
@@ -47,24 +44,20 @@ interface Answer {
 }
 
 /**
- * Takes tasks of one queue, calls functions, and reports what became of them.
- * Three loops serve the server, so that no two requests of a kind are under way:
- * one polls, one reports, one extends leases.
+ * Takes tasks of its queues, calls functions, and reports what became of them. One
+ * loop for each queue polls, one reports and one extends leases, so that no two
+ * requests of a kind are under way.
  */
 export class Worker {
   readonly name: string;
   readonly queue: string;
 
   private readonly client: Client;
-  private readonly activities: Map<string, Activity>;
-  private readonly slots: number;
+  private readonly lanes: Lane[] = [];
   private readonly drainMs: number;
   private readonly log: (message: string) => void;
 
   private readonly changed = new Bell();
-  private readonly attempts = new Set<Attempt>(); // all that are held
-  private reports: Attempt[] = []; // those to report, in order of finishing
-  private asked = 0; // slots that a request under way asks tasks for
   private readonly stopping = new AbortController(); // takes no more tasks
   private readonly ended = new AbortController(); // says nothing more
 
@@ -72,12 +65,16 @@ export class Worker {
     this.name = options.name ?? `node-${hostname().slice(0, 100)}-${process.pid}-${randomUUID().slice(0, 8)}`;
     this.queue = options.queue ?? "default";
     this.client = options.client ?? new Client();
-    this.activities = new Map(Object.entries(options.activities));
-    this.slots = options.concurrency ?? 10;
     this.drainMs = options.drainMs ?? 30_000;
     this.log = options.log ?? ((message) => console.warn(`ringi: ${message}`));
-    if (this.activities.size === 0) throw new TypeError("the worker has no activities: without a name to ask for, it would take tasks that it cannot do");
-    if (!(this.slots >= 1)) throw new TypeError("concurrency is the number of functions that run at once: at least 1");
+    const { activities, concurrency, queues = {} } = options;
+    if (activities || Object.keys(queues).length === 0) {
+      this.lanes.push(new Lane(this.queue, { activities: activities ?? {}, ...(concurrency !== undefined && { concurrency }) }));
+    }
+    for (const [queue, of] of Object.entries(queues)) {
+      if (this.lanes.some((lane) => lane.queue === queue)) throw new TypeError(`the queue ${queue} is there twice: put its activities together`);
+      this.lanes.push(new Lane(queue, of));
+    }
   }
 
   /**
@@ -93,7 +90,7 @@ export class Worker {
     };
     process.on("SIGTERM", stop);
     process.on("SIGINT", stop);
-    const loops = Promise.all([this.poll(), this.report(), this.beat()]);
+    const loops = Promise.all([...this.lanes.map((lane) => this.poll(lane)), this.report(), this.beat()]);
     try {
       await Promise.race([loops, this.stopped()]);
       return await this.finish();
@@ -101,7 +98,7 @@ export class Worker {
       stop();
       this.ended.abort();
       this.changed.ring();
-      for (const attempt of this.attempts) attempt.close();
+      for (const attempt of this.attempts()) attempt.close();
     }
   }
 
@@ -116,62 +113,50 @@ export class Worker {
   }
 
   private async finish(): Promise<boolean> {
-    const idle = () => this.attempts.size === 0;
+    const idle = () => this.lanes.every((lane) => lane.attempts.size === 0);
     if (await this.changed.until(idle, this.drainMs)) return true;
-    for (const attempt of this.attempts) attempt.cancel("stopping");
+    for (const attempt of this.attempts()) attempt.cancel("stopping");
     if (await this.changed.until(idle, LAST_WORD_MS)) return true;
-    this.log(`stopped with ${this.attempts.size} attempts that were not reported`);
+    this.log(`stopped with ${this.attempts().length} attempts that were not reported`);
     return false;
+  }
+
+  private attempts(): Attempt[] {
+    return this.lanes.flatMap((lane) => [...lane.attempts]);
   }
 
   // Tasks come in.
 
-  private async poll(): Promise<void> {
+  private async poll(lane: Lane): Promise<void> {
     const stopping = this.stopping.signal;
     for (let failures = 0; ; ) {
-      await this.changed.until(() => stopping.aborted || this.roomToPoll() > 0);
+      await this.changed.until(() => stopping.aborted || lane.roomToPoll() > 0);
       if (stopping.aborted) return;
-      const max = this.roomToPoll();
-      this.asked += max;
+      const max = lane.roomToPoll();
+      lane.asked += max;
       const began = performance.now();
       let tasks: Attempt[] = [];
       let error: RingiError | undefined;
       try {
-        ({ tasks } = await this.ask("poll", { ...this.wish(), max, waitMs: LONG_POLL_MS }, [], ANSWER_MS + LONG_POLL_MS, stopping));
+        ({ tasks } = await this.ask(lane, "poll", { ...lane.wish(this.name), max, waitMs: LONG_POLL_MS }, [], ANSWER_MS + LONG_POLL_MS, stopping));
       } catch (trouble) {
         error = asRingiError(trouble);
       }
-      this.take(tasks, max);
+      this.take(lane, tasks, max);
       if (!error && (tasks.length > 0 || performance.now() - began >= QUICK_POLL_MS)) {
         failures = 0;
         continue;
       }
-      if (error && !stopping.aborted) this.log(`poll of queue ${this.queue}: ${error}`);
+      if (error && !stopping.aborted) this.log(`poll of queue ${lane.queue}: ${error}`);
       await sleep(pauseAfter(++failures, error), stopping);
     }
   }
 
-  private wish(): object {
-    return { worker: this.name, queue: this.queue, activities: [...this.activities.keys()] };
-  }
-
-  /** Slots to ask tasks for in a poll: those of functions that have just ended are left to their reports. */
-  private roomToPoll(): number {
-    return Math.max(0, this.slots - this.attempts.size - this.asked);
-  }
-
-  /** Slots to ask tasks for along with a report. A worker that cannot report takes no more. */
-  private roomToWant(): number {
-    if (this.stopping.signal.aborted) return 0;
-    const running = this.attempts.size - this.reports.length;
-    return Math.max(0, Math.min(this.slots, 2 * this.slots - this.reports.length) - running - this.asked);
-  }
-
   /** Give asked slots back and call a function for each task that came. */
-  private take(tasks: Attempt[], asked: number): void {
-    this.asked -= asked;
+  private take(lane: Lane, tasks: Attempt[], asked: number): void {
+    lane.asked -= asked;
     for (const attempt of tasks) {
-      this.attempts.add(attempt);
+      lane.attempts.add(attempt);
       void this.perform(attempt);
     }
     this.changed.ring();
@@ -183,7 +168,7 @@ export class Worker {
     const { task } = attempt;
     if (task.begin && !(await this.permitted(attempt))) return this.drop(attempt);
     try {
-      const activity = this.activities.get(task.activity);
+      const activity = attempt.lane.activities.get(task.activity);
       if (!activity) throw new Failure("no_handler", `this worker has no activity ${task.activity}`, { retryable: true, applied: "no" });
       attempt.completed(await activity(task));
     } catch (error) {
@@ -192,7 +177,8 @@ export class Worker {
       }
       attempt.threw(error);
     }
-    this.reports.push(attempt);
+    attempt.finished = performance.now();
+    attempt.lane.reports.push(attempt);
     this.changed.ring();
   }
 
@@ -201,7 +187,7 @@ export class Worker {
     const { task } = attempt;
     for (let failures = 1; ; failures++) {
       try {
-        const { answers } = await this.ask("begin", { worker: this.name }, [nameOf(task)]);
+        const { answers } = await this.ask(attempt.lane, "begin", { worker: this.name }, [nameOf(task)]);
         const { outcome, error } = answers[0]!; // ask counted them
         if (!error) {
           attempt.begun();
@@ -226,8 +212,7 @@ export class Worker {
 
   private drop(attempt: Attempt): void {
     attempt.close();
-    this.attempts.delete(attempt);
-    this.reports = this.reports.filter((other) => other !== attempt);
+    attempt.lane.drop(attempt);
     this.changed.ring();
   }
 
@@ -239,16 +224,17 @@ export class Worker {
       if (due.length === 0) return;
       const batch = together(due);
       const verb = batch[0]!.report!.verb;
-      const want = this.roomToWant();
-      this.asked += want;
+      const { lane } = batch[0]!;
+      const want = this.stopping.signal.aborted ? 0 : lane.roomToWant();
+      lane.asked += want;
       try {
-        const { answers, tasks } = await this.ask(verb, want > 0 ? { ...this.wish(), want } : { worker: this.name }, batch.map((a) => a.report!.item));
+        const { answers, tasks } = await this.ask(lane, verb, want > 0 ? { ...lane.wish(this.name), want } : { worker: this.name }, batch.map((a) => a.report!.item));
         failures = 0;
-        this.take(tasks, want);
+        this.take(lane, tasks, want);
         batch.forEach((attempt, i) => this.answered(attempt, answers[i]!.error));
       } catch (trouble) {
         const error = asRingiError(trouble);
-        this.take([], want);
+        this.take(lane, [], want);
         if (error.forGood) {
           this.refusedWhole(batch, error);
           continue;
@@ -263,9 +249,10 @@ export class Worker {
   private async nextReports(): Promise<Attempt[]> {
     while (!this.ended.signal.aborted) {
       const now = performance.now();
-      const due = this.reports.filter((attempt) => attempt.due <= now);
+      const reports = this.lanes.flatMap((lane) => lane.reports);
+      const due = reports.filter((attempt) => attempt.due <= now).sort((a, b) => a.finished - b.finished);
       if (due.length > 0) return due;
-      await this.changed.next(Math.min(...this.reports.map((attempt) => attempt.due)) - now);
+      await this.changed.next(Math.min(...reports.map((attempt) => attempt.due)) - now);
     }
     return [];
   }
@@ -293,7 +280,7 @@ export class Worker {
       if (due.length === 0) return;
       let answers: Answer[] | undefined;
       try {
-        ({ answers } = await this.ask("heartbeat", { worker: this.name }, due.map((a) => nameOf(a.task)), BEAT_ANSWER_MS));
+        ({ answers } = await this.ask(this.lanes[0]!, "heartbeat", { worker: this.name }, due.map((a) => nameOf(a.task)), BEAT_ANSWER_MS));
       } catch (error) {
         this.log(`heartbeat: ${asRingiError(error)}`); // nobody said that a lease is lost
       }
@@ -315,7 +302,7 @@ export class Worker {
   private async nextBeats(): Promise<Attempt[]> {
     while (!this.ended.signal.aborted) {
       const now = performance.now();
-      const held = [...this.attempts];
+      const held = this.attempts();
       const next = Math.min(...held.map((attempt) => attempt.beat)) - now;
       if (next <= 0) {
         return held.filter((a) => a.beat - now <= Math.min(BEATS_TOGETHER_MS, a.everyMs / 2)).slice(0, MOST_AT_ONCE);
@@ -327,7 +314,7 @@ export class Worker {
 
   /** Makes one request, with an answer for each item. */
   private async ask(
-    verb: string, body: object, items: object[], timeoutMs = ANSWER_MS, signal?: AbortSignal,
+    lane: Lane, verb: string, body: object, items: object[], timeoutMs = ANSWER_MS, signal?: AbortSignal,
   ): Promise<{ answers: Answer[]; tasks: Attempt[] }> {
     const answer = await this.client.wire.call({
       method: "POST", path: `/v1/tasks/${verb}`, body: stringify(items.length > 0 ? { ...body, items } : body), timeoutMs,
@@ -338,11 +325,11 @@ export class Worker {
     if (!Array.isArray(answers) || !Array.isArray(tasks) || answers.length !== items.length) {
       throw new RingiError("unavailable", `the answer to ${verb} is not that of a ringi server`, { retryable: true });
     }
-    return { answers, tasks: tasks.map((task) => new Attempt(task)) };
+    return { answers, tasks: tasks.map((task) => new Attempt(task, lane)) };
   }
 }
 
-/** The oldest report and those that fit into one request with it. */
+/** The oldest report and those of its queue that fit into one request with it. */
 function together(due: Attempt[]): Attempt[] {
   const first = due[0]!;
   if (first.alone) return [first];
@@ -350,7 +337,7 @@ function together(due: Attempt[]): Attempt[] {
   let bytes = 0;
   for (const attempt of due) {
     const report = attempt.report!;
-    if (report.verb !== first.report!.verb || attempt.alone) continue;
+    if (report.verb !== first.report!.verb || attempt.lane !== first.lane || attempt.alone) continue;
     bytes += report.bytes + 600; // names, token and punctuation
     if (batch.length === MOST_AT_ONCE || (batch.length > 0 && bytes > BATCH_BYTES)) break;
     batch.push(attempt);

@@ -130,6 +130,17 @@ test("whatever a function throws is reported", async (t) => {
     [new Failure("busy", "", { retryAfterMs: Infinity }), { code: "busy", retryAfterMs: 86_400_000 }],
     [new Failure("busy", "", { retryAfterMs: NaN }), { code: "busy", retryAfterMs: undefined }],
     [new Failure("busy", "", { retryAfterMs: "3000" }), { code: "busy", retryAfterMs: 3000 }],
+    [new Failure("busy", "", { retryAfterMs: 3000n }), { code: "busy", retryAfterMs: 3000 }],
+    [new Failure("busy", "", { retryAfterMs: Symbol("s") }), { code: "busy", retryAfterMs: undefined }],
+    [new Failure("busy", "", { retryAfterMs: -5 }), { code: "busy", retryAfterMs: undefined }],
+    [new Failure("busy", "", { retryAfter: "3" }), { code: "busy", retryAfterMs: 3000 }],
+    [new Failure("busy", "", { retryAfter: null }), { code: "busy", retryAfterMs: undefined }],
+    [new Failure("busy", "", { retryAfter: "soon" }), { code: "busy", retryAfterMs: undefined }],
+    [new Failure("busy", "", { retryAfter: 5 }), { code: "busy", retryAfterMs: undefined }],
+    [new Failure("busy", "", { retryAfter: "Fri, 31 Dec 2100 23:59:59 GMT" }), { code: "busy", retryAfterMs: 86_400_000 }],
+    [new Failure("busy", "", { retryAfter: "Sun, 06 Nov 1994 08:49:37 GMT" }), { code: "busy", retryAfterMs: undefined }],
+    [new Failure("busy", "", { retryAfter: new Date(8.64e15) }), { code: "busy", retryAfterMs: 86_400_000 }],
+    [new Failure("busy", "", { retryAfter: new Date(NaN) }), { code: "busy", retryAfterMs: undefined }],
   ];
   const tasks = odd.map((_, n) => task(n));
   const fake = await work(t, tasks, ({ run }) => { throw odd[Number(run.slice(1))][0]; });
@@ -146,4 +157,52 @@ test("the message of a failure is what the server takes", async (t) => {
   const { code, message } = firstFailure(await work(t, [task(1)], activity));
   assert.equal(code, "c".repeat(256));
   assert.ok(new TextEncoder().encode(message).length <= 4000);
+});
+
+test("queues have slots and functions of their own", async (t) => {
+  const left = { default: [0, 1, 2].map((n) => task(n)), money: [10, 11, 12].map((n) => task(n, { activity: "b", queue: "money" })) };
+  const most = {};
+  const take = (queue, limit) => {
+    most[queue] = Math.max(most[queue] ?? 0, limit);
+    return left[queue].splice(0, limit);
+  };
+  const fake = await serve(t, async (path, body) => {
+    if (path === "/v1/tasks/poll") {
+      const tasks = take(body.queue, body.max);
+      if (tasks.length === 0) await sleep(20);
+      return [200, { tasks }];
+    }
+    const [status, answer] = accepted(body);
+    return [status, { ...answer, tasks: body.want ? take(body.queue, body.want) : [] }];
+  });
+  let open;
+  const gate = new Promise((resolve) => (open = resolve));
+  let seen = 0;
+  const worker = new Worker({
+    client: fake.client(), name: "w", drainMs: 5_000, log: () => {}, concurrency: 1, activities: { a: () => gate },
+    queues: { money: { concurrency: 2, activities: { b: () => ++seen } } },
+  });
+  const done = worker.run();
+  const end = performance.now() + 10_000;
+  while (performance.now() < end && seen < 3) await sleep(5);
+  assert.equal(seen, 3, "a full queue held up the other");
+  open(null);
+  while (performance.now() < end && reported(fake).size < 6) await sleep(5);
+  worker.stop();
+  assert.equal(await done, true);
+  assert.deepEqual([reported(fake).size, most], [6, { default: 1, money: 2 }]);
+  for (const [, body] of fake.asked ?? []) {
+    if (body?.queue) assert.deepEqual(body.activities, body.queue === "default" ? ["a"] : ["b"]);
+  }
+});
+
+test("a worker of queues that cannot work is not made", () => {
+  const a = () => null;
+  for (const wrong of [
+    {}, { activities: {} }, { queues: { money: { activities: {} } } }, { activities: { a }, queues: { default: { activities: { a } } } },
+    { queues: { money: { concurrency: 0, activities: { a } } } },
+  ]) {
+    assert.throws(() => new Worker(wrong), TypeError, JSON.stringify(wrong));
+  }
+  new Worker({ queues: { money: { activities: { a } } } });
 });

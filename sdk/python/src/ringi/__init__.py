@@ -15,6 +15,7 @@ runs and looks after them. Both need only the standard library.
 
 from .client import FINAL, Cause, Client, Done, Published, Run, Sent, Started, Step
 from .error import Cancelled, Failure, RingiError
+from .lane import Lane
 from .task import Cancellation, Task
 from .worker import Worker
 
@@ -26,6 +27,7 @@ __all__ = [
     "Client",
     "Done",
     "Failure",
+    "Lane",
     "Published",
     "RingiError",
     "Run",

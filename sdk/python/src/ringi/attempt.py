@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import math
 import time
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from . import exact
 from .error import Failure
+from .lane import Lane
 from .task import Task
 
 #: The first heartbeat of a task that still runs, in seconds after its arrival:
@@ -27,14 +30,16 @@ _MAX_PAUSE = 86_400.0
 class Attempt:
     """One attempt, from its arrival until its report was taken."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, lane: Lane) -> None:
         self.task = task
+        self.lane = lane
         self.every = task.heartbeat / _BEATS_PER_LEASE
         first = min(_FIRST_BEAT, task.lease / _BEATS_PER_LEASE if task.lease else _FIRST_BEAT)
         self.beat = float("inf") if task.begin else task.arrived + first  # when the next heartbeat is due
         self.verb = ""  # complete or fail, once there is something to report
         self.item: dict[str, Any] = {}  # of that report
         self.size = 0  # of its output, in bytes
+        self.finished = float("inf")  # when the function ended
         self.due = 0.0  # not reported before
         self.failures = 0  # how often the report was put off
         self.alone = False  # something in its company was refused: it goes by itself
@@ -108,10 +113,15 @@ def _text(value: object) -> str:
 
 
 def _seconds(value: object) -> float:
-    """A pause: a number, or the text of one, as a header holds it. Else 0."""
+    """A pause: a number, a timedelta, the time at which it ends, or the text of a
+    Retry-After header, which is seconds or a date. Else 0."""
     try:
-        seconds = float(value or 0)  # type: ignore[arg-type]  # any other is the exception
-    except (TypeError, ValueError, OverflowError):
+        if isinstance(value, str) and not value.strip().replace(".", "", 1).isdecimal():
+            value = parsedate_to_datetime(value)
+        if isinstance(value, datetime):
+            value = (value if value.tzinfo else value.replace(tzinfo=timezone.utc)) - datetime.now(timezone.utc)
+        seconds = value.total_seconds() if isinstance(value, timedelta) else float(value or 0)  # type: ignore[arg-type]  # any other is the exception
+    except (TypeError, ValueError, OverflowError, IndexError):
         return 0.0
     return 0.0 if math.isnan(seconds) else min(seconds, _MAX_PAUSE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any, Sequence
 
 
@@ -52,15 +53,22 @@ class Failure(Exception):
     `code` is what retry.stop_on and catch.on of a definition name. `retryable`
     says whether another attempt may succeed. `applied` is "no" only when the
     call certainly had no effect, "unknown" when it may have had one, and None to
-    leave it to the effect contract of the step. `retry_after` is how many seconds
-    the service asked to be left alone: the next attempt is not made before.
+    leave it to the effect contract of the step. `retry_after` is how long the
+    service asked to be left alone: seconds, a timedelta, the time at which it ends,
+    or the text of its Retry-After header. The next attempt is not made before.
 
     Any other exception counts as retryable and perhaps applied, with the code
     "error".
     """
 
     def __init__(
-        self, code: str, message: str = "", *, retryable: bool = False, applied: str | None = None, retry_after: float = 0.0,
+        self,
+        code: str,
+        message: str = "",
+        *,
+        retryable: bool = False,
+        applied: str | None = None,
+        retry_after: float | timedelta | datetime | str | None = None,
     ) -> None:
         super().__init__(code, message)
         if applied not in (None, "no", "unknown"):

@@ -1,13 +1,12 @@
 """The worker: takes tasks, calls functions, reports what became of them.
 
-Three threads serve the server, so that no two requests of a kind are under way:
-one polls, one reports, one extends leases. Each function has a thread of its
+One thread for each queue polls, one reports and one extends leases, so that no
+two requests of a kind are under way. Each function has a thread of its
 own. Everything that they share stands under one condition variable.
 """
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 import queue as queues
@@ -17,17 +16,15 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, TypeVar
+from typing import Any, Callable, Iterator
 
 from . import exact
 from .attempt import BATCH_BYTES, Attempt
 from .client import Client
 from .error import Cancelled, Failure, RingiError
+from .lane import F, Lane
 from .task import Task
 from .wire import ANSWER, Line, pause_after
-
-Activity = Callable[[Task], object]
-F = TypeVar("F", bound=Activity)
 
 log = logging.getLogger("ringi")
 
@@ -41,53 +38,57 @@ _MOST_AT_ONCE = 500  # items in one request
 
 
 class Worker:
-    """Serves one queue of a server. Give it functions with `activity`, then `run`.
+    """Serves queues of a server. Give it functions with `activity`, which are those
+    of `queue`, and with the `activity` of what `serve` returns, then `run`.
 
-    `concurrency` functions run at once, each in a thread of its own. `name` tells
-    this process from others and is drawn unless given. When the worker is
-    stopped it waits `drain` seconds for what runs.
+    `concurrency` functions of a queue run at once, each in a thread of its own.
+    `name` tells this process from others and is drawn unless given. When the
+    worker is stopped it waits `drain` seconds for what runs.
     """
 
     def __init__(
         self, client: Client | None = None, queue: str = "default", *, name: str = "", concurrency: int = 10, drain: float = 30.0,
     ) -> None:
-        if concurrency < 1:
-            raise ValueError("concurrency is the number of functions that run at once: at least 1")
         self.name = name or f"python-{socket.gethostname()[:100]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self.queue = queue
         self._client = client or Client()
-        self._slots, self._drain = concurrency, drain
-        self._activities: dict[str, Activity] = {}
+        self._drain = drain
+        self._first = Lane(queue, concurrency, self._client.lines.new())
+        self._lanes = [self._first]
         self._stops: queues.SimpleQueue[None] = queues.SimpleQueue()  # its put is safe in a signal handler
-        self._poll_line: Line = self._client.lines.new()
 
         self._changed = threading.Condition()
-        self._attempts: set[Attempt] = set()  # all that are held
-        self._reports: list[Attempt] = []  # those to report, in order of finishing
-        self._asked = 0  # slots that a request under way asks tasks for
+        self._running = False
         self._stopping = False  # takes no more tasks
         self._ended = False  # says nothing more
 
     def activity(self, name: str) -> Callable[[F], F]:
-        """Let a function stand for an activity. It gets a Task and returns what
-        exact JSON can hold: dict, list, str, int, Decimal, bool, None. It raises
-        Failure to say how it failed. It cannot be `async`: it has a thread."""
-        def register(function: F) -> F:
-            if inspect.iscoroutinefunction(function):
-                raise TypeError(f"the activity {name!r} is async, and nobody would await it: make it a plain function, which may call asyncio.run")
-            if name in self._activities:
-                raise ValueError(f"the activity {name!r} is there twice")
-            self._activities[name] = function
-            return function
-        return register
+        """Let a function stand for an activity of the worker's first queue; see
+        Lane.activity."""
+        return self._first.activity(name)
+
+    def serve(self, queue: str, *, concurrency: int = 10) -> Lane:
+        """Serve one more queue, with slots of its own: a queue that is full holds up
+        none of the others. Before `run`."""
+        if self._running:
+            raise RuntimeError("the worker runs: give it its queues before")
+        if any(lane.queue == queue for lane in self._lanes):
+            raise ValueError(f"the queue {queue!r} is there already: put its activities together")
+        self._lanes.append(Lane(queue, concurrency, self._client.lines.new()))
+        return self._lanes[-1]
 
     def run(self) -> bool:
         """Work until `stop`, SIGTERM or SIGINT; then take no more tasks, wait for
         what runs, and return whether all was reported. A second signal does what
         it would do without a worker. May be called once."""
-        if not self._activities:
-            raise ValueError("the worker has no activities: without a name to ask for, it would take tasks that it cannot do")
-        loops = [threading.Thread(target=loop, name=f"ringi {loop.__name__}", daemon=True) for loop in (self._poll, self._report, self._beat)]
+        if len(self._lanes) > 1 and not self._first.activities:
+            self._lanes.remove(self._first)  # only the others were given functions
+        for lane in self._lanes:
+            if not lane.activities:
+                raise ValueError(f"the queue {lane.queue!r} has no activities: without a name to ask for, the worker would take tasks that it cannot do")
+        self._running = True
+        loops = [threading.Thread(target=loop, name=f"ringi {loop.__name__}", daemon=True) for loop in (self._report, self._beat)]
+        loops += [threading.Thread(target=self._poll, args=(lane,), name=f"ringi poll {lane.queue}", daemon=True) for lane in self._lanes]
         for loop in loops:
             loop.start()
         with _signals(self.stop):
@@ -95,7 +96,8 @@ class Worker:
             drained = self._finish()
         for loop in loops:
             loop.join(_LAST_WORD)
-        self._poll_line.close()
+        for lane in self._lanes:
+            lane.line.close()
         return drained
 
     def stop(self) -> None:
@@ -106,71 +108,57 @@ class Worker:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        self._poll_line.hang_up()
+        for lane in self._lanes:
+            lane.line.hang_up()
         with self._changed:
-            drained = self._changed.wait_for(lambda: not self._attempts, self._drain)
+            drained = self._changed.wait_for(lambda: not self._attempts(), self._drain)
             if not drained:
-                for attempt in self._attempts:
+                for attempt in self._attempts():
                     attempt.task.cancel.set("stopping")
-                drained = self._changed.wait_for(lambda: not self._attempts, _LAST_WORD)
+                drained = self._changed.wait_for(lambda: not self._attempts(), _LAST_WORD)
             if not drained:
-                log.warning("stopped with %d attempts that were not reported", len(self._attempts))
+                log.warning("stopped with %d attempts that were not reported", len(self._attempts()))
             self._ended = True
             self._changed.notify_all()
         return drained
 
+    def _attempts(self) -> list[Attempt]:
+        return [attempt for lane in self._lanes for attempt in lane.attempts]
+
     # Tasks come in.
 
-    def _poll(self) -> None:
+    def _poll(self, lane: Lane) -> None:
         failures = 0
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._stopping or self._room_to_poll() > 0)
+                self._changed.wait_for(lambda: self._stopping or lane.room_to_poll() > 0)
                 if self._stopping:
                     return
-                asked = self._room_to_poll()
-                self._asked += asked
+                asked = lane.room_to_poll()
+                lane.asked += asked
             began = time.monotonic()
             came: list[Attempt] = []
             error: RingiError | None = None
             try:
-                body = {**self._wish(), "max": asked, "waitMs": int(_LONG_POLL * 1000)}
-                _, came = _ask(self._poll_line, "poll", body, ANSWER + _LONG_POLL)
+                body = {**lane.wish(self.name), "max": asked, "waitMs": int(_LONG_POLL * 1000)}
+                _, came = _ask(lane, lane.line, "poll", body, ANSWER + _LONG_POLL)
             except RingiError as trouble:
                 error = trouble
-            self._take(came, asked)
+            self._take(lane, came, asked)
             if error is None and (came or time.monotonic() - began >= _QUICK_POLL):
                 failures = 0
                 continue
             failures += 1
             with self._changed:
                 if error is not None and not self._stopping:
-                    log.warning("poll of queue %s: %s", self.queue, error)
+                    log.warning("poll of queue %s: %s", lane.queue, error)
                 self._changed.wait_for(lambda: self._stopping, pause_after(failures, error))
 
-    def _wish(self) -> dict[str, Any]:
-        return {"worker": self.name, "queue": self.queue, "activities": list(self._activities)}
-
-    def _running(self) -> int:
-        return len(self._attempts) - len(self._reports)
-
-    def _room_to_poll(self) -> int:
-        """Slots to ask tasks for in a poll: those of functions that have just ended
-        are left to their reports."""
-        return max(0, self._slots - len(self._attempts) - self._asked)
-
-    def _room_to_want(self) -> int:
-        """Slots to ask tasks for along with a report. A worker that cannot report
-        takes no more."""
-        if self._stopping:
-            return 0
-        return max(0, min(self._slots, 2 * self._slots - len(self._reports)) - self._running() - self._asked)
-
-    def _take(self, attempts: list[Attempt], asked: int) -> None:
+    def _take(self, lane: Lane, attempts: list[Attempt], asked: int) -> None:
         """Give asked slots back and call a function for each task that came."""
         with self._changed:
-            self._asked -= asked
-            self._attempts.update(attempts)
+            lane.asked -= asked
+            lane.attempts.update(attempts)
             self._changed.notify_all()
         for attempt in attempts:
             try:
@@ -187,15 +175,16 @@ class Worker:
             self._drop(attempt)
             return
         try:
-            if task.activity not in self._activities:
+            if task.activity not in attempt.lane.activities:
                 raise Failure("no_handler", f"this worker has no activity {task.activity!r}", retryable=True, applied="no")
-            attempt.completed(self._activities[task.activity](task))
+            attempt.completed(attempt.lane.activities[task.activity](task))
         except BaseException as error:  # also SystemExit: the report must not be lost with the thread
             if not isinstance(error, (Failure, Cancelled)):
                 log.warning("%s of run %s", task.activity, task.run, exc_info=error)
             attempt.raised(error)
         with self._changed:
-            self._reports.append(attempt)
+            attempt.finished = time.monotonic()
+            attempt.lane.reports.append(attempt)
             self._changed.notify_all()
 
     def _permitted(self, attempt: Attempt) -> bool:
@@ -204,7 +193,7 @@ class Worker:
         failures = 0
         while True:
             try:
-                (item,), _ = self._ask_each("begin", {"worker": self.name}, [attempt.task.name()])
+                (item,), _ = self._ask_each(attempt.lane, "begin", {"worker": self.name}, [attempt.task.name()])
                 error = item.get("error")
                 if error is None:
                     break
@@ -225,9 +214,7 @@ class Worker:
 
     def _drop(self, attempt: Attempt) -> None:
         with self._changed:
-            self._attempts.discard(attempt)
-            if attempt in self._reports:
-                self._reports.remove(attempt)
+            attempt.lane.drop(attempt)
             self._changed.notify_all()
 
     # What became of it is reported.
@@ -238,11 +225,12 @@ class Worker:
             batch, want = self._next_batch()
             if not batch:
                 return
+            lane = batch[0].lane
             try:
-                body = {**self._wish(), "want": want} if want else {"worker": self.name}
-                answers, came = self._ask_each(batch[0].verb, body, [a.item for a in batch])
+                body = {**lane.wish(self.name), "want": want} if want else {"worker": self.name}
+                answers, came = self._ask_each(lane, batch[0].verb, body, [a.item for a in batch])
             except RingiError as error:
-                self._take([], want)
+                self._take(lane, [], want)
                 if error.for_good:
                     self._refused_whole(batch, error)
                     continue
@@ -252,7 +240,7 @@ class Worker:
                     self._changed.wait_for(lambda: self._ended, pause_after(failures, error))
                 continue
             failures = 0
-            self._take(came, want)
+            self._take(lane, came, want)
             for attempt, answer in zip(batch, answers):
                 self._answered(attempt, answer.get("error"))
 
@@ -262,12 +250,14 @@ class Worker:
         with self._changed:
             while not self._ended:
                 now = time.monotonic()
-                due = [a for a in self._reports if a.due <= now]
+                reports = [a for lane in self._lanes for a in lane.reports]
+                due = sorted((a for a in reports if a.due <= now), key=lambda a: a.finished)
                 if due:
-                    want = self._room_to_want()
-                    self._asked += want
+                    lane = due[0].lane
+                    want = 0 if self._stopping else lane.room_to_want()
+                    lane.asked += want
                     return _together(due), want
-                self._changed.wait(min((a.due - now for a in self._reports), default=None))
+                self._changed.wait(min((a.due - now for a in reports), default=None))
             return [], 0
 
     def _answered(self, attempt: Attempt, error: dict[str, Any] | None) -> None:
@@ -297,7 +287,7 @@ class Worker:
                 return
             answers: list[Any] | None = None
             try:
-                answers, _ = self._ask_each("heartbeat", {"worker": self.name}, [a.task.name() for a in due], _BEAT_ANSWER)
+                answers, _ = self._ask_each(self._first, "heartbeat", {"worker": self.name}, [a.task.name() for a in due], _BEAT_ANSWER)
             except RingiError as error:  # nobody said that a lease is lost
                 log.warning("heartbeat: %s", error)
             with self._changed:
@@ -317,23 +307,26 @@ class Worker:
         with self._changed:
             while not self._ended:
                 now = time.monotonic()
-                wait = min((a.beat for a in self._attempts), default=float("inf")) - now
+                attempts = self._attempts()
+                wait = min((a.beat for a in attempts), default=float("inf")) - now
                 if wait <= 0:
-                    return [a for a in self._attempts if a.beat - now <= min(_BEATS_TOGETHER, a.every / 2)][:_MOST_AT_ONCE]
+                    return [a for a in attempts if a.beat - now <= min(_BEATS_TOGETHER, a.every / 2)][:_MOST_AT_ONCE]
                 self._changed.wait(None if wait == float("inf") else wait)
             return []
 
-    def _ask_each(self, verb: str, body: dict[str, Any], items: list[dict[str, Any]], timeout: float = ANSWER) -> tuple[list[Any], list[Attempt]]:
+    def _ask_each(
+        self, lane: Lane, verb: str, body: dict[str, Any], items: list[dict[str, Any]], timeout: float = ANSWER,
+    ) -> tuple[list[Any], list[Attempt]]:
         with self._client.lines.take() as line:
-            return _ask(line, verb, {**body, "items": items}, timeout)
+            return _ask(lane, line, verb, {**body, "items": items}, timeout)
 
 
-def _ask(line: Line, verb: str, body: dict[str, Any], timeout: float) -> tuple[list[Any], list[Attempt]]:
+def _ask(lane: Lane, line: Line, verb: str, body: dict[str, Any], timeout: float) -> tuple[list[Any], list[Attempt]]:
     """Make one request. Returns an answer for each item, and the tasks that came."""
     answer = line.call("POST", "/v1/tasks/" + verb, exact.dumps(body).encode(), timeout=timeout)
     try:
         answers = [dict(item) for item in answer.get("items") or []]
-        came = [Attempt(Task.of(task)) for task in answer.get("tasks") or []]
+        came = [Attempt(Task.of(task), lane) for task in answer.get("tasks") or []]
         if len(answers) != len(body.get("items", [])):
             raise ValueError(f"{len(answers)} answers")
         return answers, came
@@ -342,13 +335,13 @@ def _ask(line: Line, verb: str, body: dict[str, Any], timeout: float) -> tuple[l
 
 
 def _together(due: list[Attempt]) -> list[Attempt]:
-    """The oldest report and those that fit into one request with it."""
+    """The oldest report and those of its queue that fit into one request with it."""
     first, size = due[0], 0
     batch: list[Attempt] = []
     if first.alone:
         return [first]
     for attempt in due:
-        if attempt.verb != first.verb or attempt.alone:
+        if attempt.verb != first.verb or attempt.lane is not first.lane or attempt.alone:
             continue
         size += attempt.size + 600  # names, token and punctuation
         if len(batch) == _MOST_AT_ONCE or batch and size > BATCH_BYTES:
