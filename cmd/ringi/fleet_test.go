@@ -28,7 +28,8 @@ steps:
   - { id: a, activity: chain.a, effect: pure }
   - { id: b, activity: chain.b, effect: pure }
 `
-	// A lease of a second: a test waits for its loss.
+	// A lease of three seconds: a test waits for its loss, and what a test does
+	// with a task fits into it on a machine that is busy otherwise.
 	slowDefinition = `ringi: v1
 name: slow
 steps:
@@ -36,12 +37,17 @@ steps:
     activity: slow.a
     effect: pure
     queue: slow
-    timeouts: { heartbeat: 1s, attempt: 5m }
-    retry: { attempts: 5, backoff: { initial: 100ms, max: 100ms } }
+    timeouts: { heartbeat: 3s, attempt: 10m }
+    retry: { attempts: 20, backoff: { initial: 100ms, max: 100ms } }
     output: { type: object, required: [by], properties: { by: { type: string } } }
 output: { by: "${ steps.a.output.by }" }
 `
 )
+
+// patientDefinition is slowDefinition with a lease that no test outlasts.
+func patientDefinition() string {
+	return strings.NewReplacer("name: slow", "name: patient", "heartbeat: 3s", "heartbeat: 10m").Replace(slowDefinition)
+}
 
 // A fleet is servers as processes of their own on one PostgreSQL database.
 type fleet struct {
@@ -97,7 +103,7 @@ func (f *fleet) add(p process) *fleetNode {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if n.svc, err = api.NewClient(api.ClientConfig{Address: n.url, Key: key}); err != nil {
+	if n.svc, err = api.NewClient(api.ClientConfig{Address: n.url, Key: key, Timeout: 4 * patience}); err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() {
@@ -158,11 +164,20 @@ func (n *fleetNode) poll(worker string, wait time.Duration) []ringi.Task {
 	return tasks
 }
 
-// take polls until it has a task, and confirms it.
+// take polls until it has a task and has confirmed it. A task that was long on
+// its way, since the machine is busy, is somebody else's when it arrives.
 func (n *fleetNode) take(worker string) ringi.Task {
 	n.t.Helper()
-	var got []ringi.Task
-	for limit := time.Now().Add(4 * patience); len(got) == 0; got = n.poll(worker, time.Second) { // on a busy machine a lease is long in ending
+	for limit := time.Now().Add(2 * patience); ; { // on a busy machine a lease is long in ending
+		if got := n.poll(worker, time.Second); len(got) > 0 {
+			a, err := n.svc.Heartbeat(n.t.Context(), ringi.Beat{Run: got[0].Run, CallRef: got[0].CallRef, Worker: worker})
+			if err != nil {
+				n.t.Fatalf("heartbeat: %v", err)
+			}
+			if a[0].Outcome == ringi.Accepted {
+				return got[0]
+			}
+		}
 		if time.Now().After(limit) {
 			page, err := n.svc.List(n.t.Context(), ringi.RunQuery{Definition: "slow"})
 			var stand []string
@@ -173,11 +188,21 @@ func (n *fleetNode) take(worker string) ringi.Task {
 			n.t.Fatalf("no task for %s; the runs stand so: %s, %v\nthe server said: %s", worker, strings.Join(stand, "\n"), err, n.err.String())
 		}
 	}
-	a, err := n.svc.Heartbeat(n.t.Context(), ringi.Beat{Run: got[0].Run, CallRef: got[0].CallRef, Worker: worker})
-	if err != nil || a[0].Outcome != ringi.Accepted {
-		n.t.Fatalf("heartbeat: %+v, %v", a, err)
+}
+
+// finish takes tasks and completes them until one is accepted: on a busy machine
+// a lease may end in between.
+func (n *fleetNode) finish(worker, by string) ringi.Task {
+	n.t.Helper()
+	for limit := time.Now().Add(2 * patience); ; {
+		task := n.take(worker)
+		switch r := n.complete(task, worker, by); {
+		case r.Err == nil && r.Answer.Outcome == ringi.Accepted:
+			return task
+		case r.Err != nil || r.Answer.Outcome != ringi.Stale || time.Now().After(limit):
+			n.t.Fatalf("completing attempt %d: %+v", task.Attempt, r)
+		}
 	}
-	return got[0]
 }
 
 // complete says that a task is done, by whom.

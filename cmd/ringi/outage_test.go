@@ -115,7 +115,7 @@ steps:
     activity: held.a
     effect: at_most_once
     accepted: "a test"
-    timeouts: { heartbeat: 2s, attempt: 10m }
+    timeouts: { heartbeat: 5s, attempt: 10m }
 `
 
 // W14, W31, TC-17, TC-28: the database is away for many lease lengths with a
@@ -123,7 +123,7 @@ steps:
 // else, and none becomes unknown.
 func TestNoLeaseIsLostWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel() // it waits most of its time
-	const tasks, lease, leases = 100, 2 * time.Second, 4
+	const tasks, lease, leases = 100, 5 * time.Second, 3
 	f := newFleet(t, 2)
 	f.publish(heldDefinition)
 	n := f.nodes[0]

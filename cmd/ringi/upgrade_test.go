@@ -44,8 +44,7 @@ func TestARollingUpgradeOfThreeServers(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	next := buildProgram(t, "-buildvcs=false", "-tags", "nextformat")
 	f := newFleet(t, 3)
-	patient := strings.NewReplacer("name: slow", "name: patient", "heartbeat: 1s", "heartbeat: 1m").Replace(slowDefinition)
-	f.publish(chainDefinition, paidDefinition, patient)
+	f.publish(chainDefinition, paidDefinition, patientDefinition())
 	waits := f.begin("paid", "-i", "order=A").Run // begun by the old, ended by the new
 	if err := f.pg.Exec(t.Context(), "postgres", `alter table run add column of_the_next_release text; update meta set value = '99' where key = 'schema'`); err != nil {
 		t.Fatal(err)

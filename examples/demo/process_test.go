@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // shell is a process that runs a line of shell.
 func shell(t *testing.T, life context.Context, line string) (*process, <-chan error) {

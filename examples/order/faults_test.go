@@ -130,7 +130,7 @@ func (w *world) play(t *testing.T, op string) string {
 		answer, err = w.release(t, "k")
 	case "charge":
 		// Long enough for any answer, and short enough to wait for one that never comes.
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		answer, err = w.charge(ctx, "k")
 	case "find":

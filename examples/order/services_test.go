@@ -159,11 +159,11 @@ func TestServiceStopsWhileACallHangs(t *testing.T) {
 		_, err := w.charge(context.WithoutCancel(t.Context()), "k1")
 		answered <- err
 	}()
-	deadline, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	deadline, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for w.find(t, "k1") == order.AppliedNo { // until the charge is made; it hangs after that
 		if deadline.Err() != nil {
-			t.Fatal("the charge was not made within ten seconds")
+			t.Fatal("the charge was not made within two minutes")
 		}
 	}
 	w.stop()

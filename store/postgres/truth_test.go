@@ -27,7 +27,8 @@ var (
 // the other, could have answered.
 func TestTwoEnginesAreOneTruth(t *testing.T) {
 	seen := map[string]int{}
-	for i := range *programs {
+	// On a busy machine less happens in the time of a program: then there are more of them.
+	for i := 0; i < *programs || *programs > 1 && i < 5**programs && len(absent(seen)) > 0; i++ {
 		seed := *firstProgram + uint64(i)
 		t.Run(fmt.Sprint("program ", seed), func(t *testing.T) {
 			t.Logf("to repeat it: go test -race -run TestTwoEnginesAreOneTruth ./store/postgres -programs 1 -program %d", seed)
@@ -50,15 +51,24 @@ func TestTwoEnginesAreOneTruth(t *testing.T) {
 			}
 		})
 	}
-	for _, what := range []string{ // the rarer ones come in most programs, and the checker has a test of its own
+	if list := absent(seen); *programs > 1 && len(list) > 0 {
+		t.Errorf("%q never came: %v", list, seen)
+	}
+	t.Log(seen)
+}
+
+// absent are the answers that did not come. The rarer ones come in most programs,
+// and the checker has a test of its own.
+func absent(seen map[string]int) (list []string) {
+	for _, what := range []string{
 		"start created", "start repeated", "start start_key_conflict", "read accepted", "claim accepted",
 		"begin accepted", "succeeded accepted", "succeeded repeated", "failed accepted", "vote accepted", "vote already_decided", "read nothing",
 	} {
-		if seen[what] == 0 && *programs > 1 {
-			t.Errorf("%q never came: %v", what, seen)
+		if seen[what] == 0 {
+			list = append(list, what)
 		}
 	}
-	t.Log(seen)
+	return list
 }
 
 // playTime is how long everything happens and breaks.
