@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/ringiflow/ringi/workflow/exact"
 	"github.com/ringiflow/ringi/workflow/grammar"
 )
 
@@ -307,13 +308,22 @@ func (p *parser) count(n *node, what string, low, high, fallback int) int {
 	if n == nil || !p.expect(n, numberNode, what) {
 		return fallback
 	}
-	v, err := strconv.Atoi(n.text)
+	v, err := wholeNumber(n.text)
 	if err != nil || v < low || v > high {
 		p.report(n.position, ruleRange, fmt.Sprintf("%s must be a whole number from %d to %d, not %s", what, low, high, quoted(n.text)),
 			fmt.Sprintf("write a number from %d to %d", low, high))
 		return fallback
 	}
 	return v
+}
+
+// wholeNumber reads a number by its value, as JSON Schema does: 5.0 is 5.
+func wholeNumber(text string) (int, error) {
+	n, err := exact.ParseNumber(text)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(n))
 }
 
 // factor returns a number of at least 1; fallback when n is nil or wrong.

@@ -32,6 +32,14 @@ func TestLayout(t *testing.T) {
 			in:   "ringi: v1\nname: n\ndescription: |+\n    one\n\n\n# two\n\nlabels: { a: b }\nsteps:\n- id: a\n  set:\n    x: |+\n\n    y: >+\n       z\n\n    # three\n",
 			want: "ringi: v1\nname: n\ndescription: |+\n  one\n\n\n# two\n\nlabels: { a: b }\nsteps:\n  - id: a\n    set:\n      x: |2+\n\n      y: >+\n        z\n\n      # three\n",
 		},
+		"blanks beyond the margin of a block of text are text": {
+			in:   "ringi: v1\nname: n\ndescription: |+\n    one\n      \n\n\nlabels:\n  a: |\n     one\n       \n  b: >-\n       two\n     \n         \n       three\n         \n\nsteps: []\n",
+			want: "ringi: v1\nname: n\ndescription: |+\n  one\n    \n\n\nlabels:\n  a: |\n    one\n      \n\n  b: >-\n    two\n\n      \n    three\n      \n\nsteps: []\n",
+		},
+		"blanks alone are quoted": {
+			in:   "ringi: v1\nname: n\ndescription: |2+\n    \n\nsteps: []\n",
+			want: "ringi: v1\nname: n\ndescription: \"  \\n\\n\"\n\nsteps: []\n",
+		},
 		"a block of text whose header says how far it is indented": {
 			in:   "ringi: v1\nname: n\ndescription: |1\n   one\n  \n    two\nsteps:\n  - id: a\n    set: \n        x: >4-\n                y\n            z\n",
 			want: "ringi: v1\nname: n\ndescription: |2\n    one\n   \n     two\nsteps:\n  - id: a\n    set:\n      x: >2-\n            y\n        z\n",

@@ -145,14 +145,22 @@ func (p *printer) text(it *item, indent string) {
 	if it.at.column > 0 {
 		column = it.at.column - 1
 	}
+	if strings.TrimLeft(n.Value, " \n") == "" && strings.Contains(n.Value, " ") { // only its header says that they are not margin
+		p.b.WriteString(" " + doubleQuoted(n.Value))
+		p.endLine(it)
+		return
+	}
 	from, to := p.source.blockLines(n, column)
+	cut, first := margin(p.source.lines[from:to], n.Value)
+	if to > from {
+		to = p.source.beyondMargin(to, cut)
+	}
 	lines := p.source.lines[from:to]
-	cut, first := margin(lines, n.Value)
 	header := "|"
 	if n.Style&yaml.FoldedStyle != 0 {
 		header = ">"
 	}
-	if first > 0 || strings.HasPrefix(n.Value, "\n") {
+	if first > 0 || strings.HasPrefix(n.Value, "\n") || strings.HasPrefix(n.Value, " ") {
 		header += "2"
 	}
 	keep := strings.HasSuffix(n.Value, "\n\n") || n.Value == "\n"

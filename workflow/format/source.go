@@ -148,6 +148,17 @@ func (s *source) blockLines(n *yaml.Node, indent int) (from, to int) {
 	return from, to
 }
 
+// beyondMargin is where the lines of a block end that are blank and longer than its
+// margin: to YAML they are text, of blanks. to is where those end that are not blank.
+func (s *source) beyondMargin(to, margin int) int {
+	for i := to; i < len(s.lines) && strings.Trim(s.lines[i], " ") == ""; i++ {
+		if len(s.lines[i]) > margin {
+			to = i + 1
+		}
+	}
+	return to
+}
+
 // dash is the place of the dash of a list's entry; in brackets that of the entry.
 func (s *source) dash(list, entry *yaml.Node) place {
 	at := place{entry.Line, entry.Column}
