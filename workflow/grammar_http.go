@@ -115,6 +115,7 @@ func (p *parser) request(n *node, form *grammar.Mapping, s *Step, at place, to *
 		return ""
 	}
 	r := &request{to: to}
+	f.must("method")
 	method := f.word("method", "")
 	r.parts.fixed("method", method)
 	if u := f.must("url"); u != nil && p.expect(u, textNode, "the url") {

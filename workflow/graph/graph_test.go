@@ -221,3 +221,44 @@ func TestALargeDefinitionIsDrawn(t *testing.T) {
 		t.Errorf("%d boxes", len(boxes))
 	}
 }
+
+// Wide letters leave no box: a line holds fewer of them.
+func TestWideLettersStayInTheirBox(t *testing.T) {
+	src := `ringi: v1
+name: ` + strings.Repeat("w", 64) + `
+title: "` + strings.Repeat("W", 70) + `"
+steps:
+  - id: ` + strings.Repeat("m", 50) + `
+    title: "` + strings.Repeat("W", 60) + `"
+    activity: ` + strings.Repeat("M", 60) + `
+    effect: idempotent
+    compensate: { activity: ` + strings.Repeat("W", 40) + ` }
+`
+	d, problems := workflow.Parse("f.yaml", []byte(src))
+	if d == nil {
+		t.Fatal(problems)
+	}
+	svg := string(graph.Of(d).SVG())
+	_, page := read(t, []byte(svg))
+	widest := map[string]int{ // letters of a line, at nine tenths of the size each
+		"title": 266 * 10 / (13 * 9), "head": 266 * 10 / (13 * 9), "id": 266 * 10 / (14 * 9), "undo": 170 * 10 / (12 * 9), "name": (page.w - 32) * 10 / (22 * 9),
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(svg) {
+		_, rest, isText := strings.Cut(line, `<text class="`)
+		class, rest, _ := strings.Cut(rest, `"`)
+		if !isText || widest[class] == 0 {
+			continue
+		}
+		text := strings.TrimSuffix(strings.TrimSpace(rest[strings.LastIndex(rest[:strings.LastIndex(rest, "<")], ">")+1:]), "</text>")
+		if n := utf8.RuneCountInString(strings.Trim(text, "…")); strings.Trim(text, "WMmw…") == "" && n > 0 {
+			seen[class] = true
+			if n > widest[class] {
+				t.Errorf("a line of class %s has %d wide letters, room is for %d: %s", class, n, widest[class], text)
+			}
+		}
+	}
+	if len(seen) != len(widest) {
+		t.Errorf("only %v were found", seen)
+	}
+}

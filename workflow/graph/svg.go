@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html"
 	"strings"
-	"unicode/utf8"
 )
 
 // Colours of a kind of step: its frame and its ground.
@@ -44,14 +43,15 @@ func (c *Chart) SVG() []byte {
 		after = measureSteps(c.onFailure)
 		after.beside(extent{left: half, right: half})
 	}
-	head := c.heading(max(main.left+main.right+after.width(), 560))
+	inside := max(main.left+main.right+after.width(), 560, pixels("name", c.name))
+	head := c.heading(inside)
 	d := &drawing{}
 	x, y := margin+main.left, margin+head.height()
 	bottom := d.main(c, x, y)
 	if len(c.onFailure) > 0 {
 		bottom = max(bottom, d.failure(c, margin+main.left+main.right+2*branchGap+after.left, y))
 	}
-	width := 2*margin + max(main.left+main.right+after.width(), 560)
+	width := 2*margin + inside
 	legend := d.legend(c, margin, bottom+stepGap, width-2*margin)
 	height := bottom + stepGap + legend + margin
 
@@ -115,7 +115,7 @@ func (c *Chart) heading(width int) heading {
 	h := heading{{"name", c.name, margin + 18}}
 	y := margin + 18
 	for _, text := range append([]string{c.title, c.description}, c.facts...) {
-		for _, l := range wrap(text, lineColumns("fact", width), 3) {
+		for _, l := range wrap("fact", text, width, 3) {
 			y += 20
 			h = append(h, headline{"fact", l, y})
 		}
@@ -129,54 +129,4 @@ func (h heading) draw(b *strings.Builder) {
 	for _, l := range h {
 		fmt.Fprintf(b, `<text class="%s" x="%d" y="%d">%s</text>`+"\n", l.class, margin, l.y, html.EscapeString(l.text))
 	}
-}
-
-// lineColumns is how many characters of a class of text fit into so many pixels.
-func lineColumns(class string, pixels int) int {
-	perHundred := 660 // average width of a character of 12 pixels, in hundredths
-	switch class {
-	case "head", "id":
-		perHundred = 880
-	case "title":
-		perHundred = 710
-	case "name":
-		perHundred = 1250
-	}
-	return pixels * 100 / perHundred
-}
-
-// wrap breaks a text into at most so many lines of so many columns, at blanks
-// where there are some; what does not fit is cut.
-func wrap(text string, columns, most int) []string {
-	var out []string
-	rest := strings.NewReplacer("${ ", "${\u00a0", " }", "\u00a0}").Replace(text) // no line begins or ends with a bracket alone
-	for rest != "" {
-		if len(out) == most-1 || width(rest) <= columns {
-			return append(out, cut(rest, columns))
-		}
-		n, blank, soft, at := 0, -1, -1, 0
-		for i, r := range rest {
-			if n += 1; wide(r) {
-				n++
-			}
-			if n > columns {
-				break
-			}
-			switch at = i + utf8.RuneLen(r); r {
-			case ' ':
-				blank = i
-			case '/', '.', '?', '&', '_':
-				soft = at
-			}
-		}
-		switch { // at a blank if one is near, else inside an address or a name
-		case blank > at/2:
-			at = blank
-		case soft > at/2:
-			at = soft
-		}
-		out = append(out, strings.TrimSpace(rest[:at]))
-		rest = strings.TrimSpace(rest[at:])
-	}
-	return out
 }

@@ -55,7 +55,7 @@ func (d *drawing) main(c *Chart, x, y int) int {
 
 // end draws where a run begins or ends.
 func (d *drawing) end(x, y int, word, fields string) int {
-	lines := wrap(fields, lineColumns("note", boxWidth-40), 3)
+	lines := wrap("note", fields, boxWidth-24, 3)
 	h := 26 + lineHeight*len(lines)
 	d.rect(x-half, y, boxWidth, h, 13, `fill="#ffffff" stroke="#1b2430" stroke-width="1.5"`)
 	d.text("id", "middle", x, y+18, word, "")
@@ -113,7 +113,7 @@ func (d *drawing) undo(s step, x, y, above int) int {
 	top := middle - chipHeight/2
 	d.rect(left, top, chipWidth, chipHeight, 8, `fill="#fff4ec" stroke="#c2570c" stroke-dasharray="3 3"`)
 	d.text("kind", "middle", left+chipWidth/2, top+14, "undone by", "")
-	d.text("undo", "middle", left+chipWidth/2, top+29, cut(s.undo, lineColumns("undo", chipWidth-14)), s.undo)
+	d.text("undo", "middle", left+chipWidth/2, top+29, clip("undo", s.undo, chipWidth-14), s.undo)
 	if above >= 0 {
 		d.path("back", "arrow-back", left+chipWidth/2, top, left+chipWidth/2, above)
 	}
@@ -171,7 +171,7 @@ func (d *drawing) box(s step, x, y int) {
 		kind += ", irreversible"
 	}
 	room := boxWidth - 24 - 7*len(kind) - 10
-	d.text("id", "start", x-half+12, y+21, cut(s.id, lineColumns("id", room)), s.id)
+	d.text("id", "start", x-half+12, y+21, clip("id", s.id, room), s.id)
 	d.text("kind", "end", x+half-12, y+20, kind, "")
 	for i, l := range boxLines(s) {
 		d.text(l.class, "start", x-half+12, y+40+lineHeight*i, l.text, l.whole)
@@ -226,12 +226,12 @@ func (d *drawing) branches(s step, x, y int) int {
 
 // label writes why a branch is taken, over its line.
 func (d *drawing) label(text string, x, y int) {
-	lines := wrap(text, lineColumns("label", labelWidth-16), 2)
+	lines := wrap("label", text, labelWidth-16, 2)
 	widest := 0
 	for _, l := range lines {
-		widest = max(widest, width(l))
+		widest = max(widest, pixels("label", l))
 	}
-	w := min(widest*7+18, labelWidth)
+	w := min(widest+18, labelWidth)
 	h := 4 + 15*len(lines)
 	d.rect(x-w/2, y, w, h, 6, `fill="#ffffff" stroke="#d1d5db"`)
 	for i, l := range lines {

@@ -74,7 +74,7 @@ func boxLines(s step) []line {
 		if text == "" {
 			return
 		}
-		for _, l := range wrap(text, lineColumns(class, boxWidth-24), most) {
+		for _, l := range wrap(class, text, boxWidth-24, most) {
 			out = append(out, line{class, l, text})
 		}
 	}

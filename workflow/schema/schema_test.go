@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -222,6 +223,57 @@ func TestParserAndSchemaAgreeAboutBrokenDefinitions(t *testing.T) { // W3
 	}
 }
 
+// Each key of each definition is left out, and each value is nothing.
+// The two agree about all of them.
+func TestParserAndSchemaAgreeAboutWhatIsMissing(t *testing.T) { // W3
+	s := compiled(t)
+	tried := 0
+	for file, doc := range definitions(t) {
+		var root any
+		dec := json.NewDecoder(bytes.NewReader(doc))
+		dec.UseNumber()
+		if err := dec.Decode(&root); err != nil {
+			t.Fatal(err)
+		}
+		check := func(what string) {
+			broken, err := json.Marshal(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tried++
+			agree(t, s, file+": "+what, broken)
+		}
+		var visit func(v any, path string)
+		visit = func(v any, path string) {
+			switch v := v.(type) {
+			case map[string]any:
+				for _, k := range slices.Sorted(maps.Keys(v)) {
+					kept := v[k]
+					delete(v, k)
+					check(path + "." + k + " is missing")
+					for _, other := range []any{nil, map[string]any{}} {
+						v[k] = other
+						check(fmt.Sprintf("%s.%s is %v", path, k, other))
+					}
+					v[k] = kept
+					visit(kept, path+"."+k)
+				}
+			case []any:
+				for i, item := range v {
+					visit(item, fmt.Sprintf("%s[%d]", path, i))
+				}
+			}
+		}
+		visit(root, "")
+		if t.Failed() {
+			return
+		}
+	}
+	if tried < 3000 {
+		t.Errorf("only %d definitions were tried", tried)
+	}
+}
+
 // A mutator changes documents with keys and values that stand in others.
 type mutator struct {
 	rnd    *rand.Rand
@@ -232,6 +284,12 @@ type mutator struct {
 func newMutator(rnd *rand.Rand, all map[string][]byte) *mutator {
 	m := &mutator{rnd: rnd, values: []any{
 		nil, true, false, json.Number("0"), json.Number("1"), json.Number("101"), json.Number("2.5"), "", " x", "x ", "a b", "90s", "0s", "99999d", "3650d", "3651d", "1h30m", "${ input.x }", "x ${ input.x }",
+		json.Number("5.0"), json.Number("5e0"), json.Number("20e-1"), json.Number("-0"), json.Number("-1"), json.Number("1e-9"), json.Number("1.0000000000000000000001"),
+		json.Number("100000000000000000000"), json.Number("200.0"), json.Number("1e300"), "5.0", "5", "1e3", "0x10", "true", "null", "~", "yes",
+		"\u00a0", "a\u00a0b", "\u200b", "a\nb", "a\tb", "é", "\u2028", strings.Repeat("é", 200), strings.Repeat("é", 128), strings.Repeat("x", 256),
+		"GET", "POST", "get", "https://a.example/x", "http://", "ftp://a.example", "https://${ input.x }", "${ input.x }://a", "HTTPS://a.example",
+		"http_500", "http_200", "http_99", "timed_out", "*", "ringi.http", "ringi.", "${", "${ }", "$${ x }", "}", "a_b", "a-b", "_a", "a1", strings.Repeat("a", 64), strings.Repeat("a", 65),
+		"1m", "1.5s", "-1s", "1s ", "1h0m", "24h", "1w", "P1D", "2026-02-30T00:00:00Z", "2026-03-01T09:00:00+25:00", "2026-03-01t09:00:00z", "23:59",
 		"in", "A", "group:a", "user:", "2026-03-01T09:00:00Z", "2026-03-01",
 		[]any{},
 		map[string]any{},
