@@ -77,19 +77,31 @@ func (d *dispatcher) reserve(r *reservation, g *group, w *store.Write) {
 // A claimant is a poll or a wish with room for a task.
 type claimant struct {
 	reserved
-	load   int  // tasks that the batch gives its worker already
-	late   bool // not answered with this batch
+	load   int // tasks that the batch gives its worker already
+	late   lateness
 	ticket uint64
 }
 
-// before orders claimants: by what their workers are given, so that a burst
-// spreads over workers, by when they are answered, and by how long they waited.
+// lateness is when a claimant is answered.
+type lateness int
+
+const (
+	withBatch  lateness = iota
+	afterBatch          // with a later one
+	asksAgain           // when its worker asks again
+)
+
+// before orders claimants: those that are there before those that will be, by
+// what their workers are given, so that a burst spreads over workers, by when
+// they are answered, and by how long they waited.
 func (c *claimant) before(o *claimant) bool {
 	switch {
+	case (c.late == asksAgain) != (o.late == asksAgain):
+		return o.late == asksAgain
 	case c.load != o.load:
 		return c.load < o.load
 	case c.late != o.late:
-		return o.late
+		return c.late < o.late
 	}
 	return c.ticket < o.ticket
 }
@@ -116,7 +128,11 @@ func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi
 		}
 		for _, w := range l.wishes {
 			if w.room() > len(l.fresh) {
-				consider(claimant{reserved: reserved{wish: w}, late: !r.wants[w.of], ticket: w.ticket})
+				late := afterBatch
+				if r.wants[w.of] {
+					late = withBatch
+				}
+				consider(claimant{reserved: reserved{wish: w}, late: late, ticket: w.ticket})
 			}
 		}
 		if len(l.fresh) > 0 {
@@ -124,6 +140,11 @@ func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi
 		}
 		if len(l.polls) > 0 {
 			consider(claimant{reserved: reserved{poll: l.polls[0]}, ticket: l.polls[0].ticket})
+		}
+		for _, w := range l.rests {
+			if w.room() > 0 {
+				consider(claimant{reserved: reserved{wish: w}, late: asksAgain, ticket: w.ticket})
+			}
 		}
 		for _, p := range r.polls {
 			if p.poll != nil && p.poll.line == l && len(p.outs) < p.poll.req.Max {

@@ -38,6 +38,7 @@ func (d *dispatcher) grantNow(ctx context.Context, w *wish) []handOut {
 	defer d.mu.Unlock()
 	held := w.held
 	w.held, w.gone = nil, true
+	d.leave(w.line, w.req, len(held))
 	return held
 }
 
@@ -71,6 +72,7 @@ func (e *Engine) Ask(ctx context.Context, req ringi.PollRequest) (*Asked, error)
 	if a.outs, err = d.claim(ctx, p.line, p.req); err != nil {
 		return nil, err
 	}
+	d.answered(p, a.outs)
 	a.done = len(a.outs) > 0 || req.Wait <= 0
 	if !a.done && !d.park(p) {
 		return nil, draining()
@@ -102,5 +104,5 @@ func (a *Asked) End(gone bool) {
 		}
 		return
 	}
-	a.done = a.d.leave(a.poll, gone) || gone
+	a.done = a.d.quit(a.poll, gone) || gone
 }

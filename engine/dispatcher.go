@@ -51,6 +51,7 @@ type line struct {
 
 	polls   []*poll              // waiting, first come first served
 	wishes  []*wish              // standing
+	rests   []*wish              // of workers that are about to ask again
 	sure    bool                 // nothing stands ready but what is in fresh, as far as this node knows
 	fresh   map[readyTask]uint64 // what was made ready here and may still stand so, by gen
 	gen     uint64               // grows whenever something was made ready
@@ -278,7 +279,8 @@ func (d *dispatcher) due() []*line {
 	defer d.mu.Unlock()
 	d.seen.forget(now)
 	d.lines = slices.DeleteFunc(d.lines, func(l *line) bool {
-		return len(l.polls)+len(l.wishes) == 0 && now.Sub(l.used) > rosterKeep
+		d.expire(l, now)
+		return len(l.polls)+len(l.wishes)+len(l.rests) == 0 && now.Sub(l.used) > rosterKeep
 	})
 	var due []*line
 	for _, l := range d.lines {
@@ -311,6 +313,11 @@ func (d *dispatcher) pause() time.Duration {
 	for _, l := range d.lines {
 		if len(l.polls) > 0 {
 			pause = min(pause, l.next().Sub(now))
+		}
+		for _, r := range l.rests {
+			if r.promised == 0 {
+				pause = min(pause, r.until.Sub(now))
+			}
 		}
 	}
 	return max(pause, time.Millisecond)
@@ -359,6 +366,10 @@ func (d *dispatcher) drain() {
 		}
 		d.waiting -= len(l.polls)
 		l.polls = nil
+		for _, r := range l.rests {
+			d.end(r)
+		}
+		l.rests = nil
 	}
 }
 

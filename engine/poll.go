@@ -53,6 +53,7 @@ func (d *dispatcher) Poll(ctx context.Context, req ringi.PollRequest) ([]ringi.T
 			outs, err = nil, ctx.Err()
 		}
 		if err != nil || len(outs) > 0 || req.Wait <= 0 {
+			d.answered(p, outs)
 			return tasksOf(outs), err
 		}
 		if !d.park(p) {
@@ -61,6 +62,16 @@ func (d *dispatcher) Poll(ctx context.Context, req ringi.PollRequest) ([]ringi.T
 	}
 	outs, err := d.wait(ctx, p)
 	return tasksOf(outs), err
+}
+
+// answered notes that a poll was answered which did not stand in line.
+func (d *dispatcher) answered(p *poll, outs []handOut) {
+	if len(outs) == 0 || p.req.Wait <= 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leave(p.line, p.req, len(outs))
 }
 
 func checkPoll(req *ringi.PollRequest) error {
@@ -110,6 +121,11 @@ func (d *dispatcher) join(req ringi.PollRequest) (p *poll, claim bool, err error
 	l := d.line(req, now)
 	d.ticket++
 	p = &poll{req: req, line: l, ticket: d.ticket, got: make(chan []handOut, 1)}
+	if outs := d.collect(l, req); len(outs) > 0 {
+		p.taken = true
+		d.fill(p, outs)
+		return p, false, nil
+	}
 	if req.Wait <= 0 || l.mayHold(now) {
 		p.taken = true
 		return p, true, nil
@@ -160,7 +176,7 @@ func (d *dispatcher) wait(ctx context.Context, p *poll) ([]handOut, error) {
 	case outs := <-p.got:
 		return outs, nil
 	case <-timer.C:
-		if d.leave(p, false) {
+		if d.quit(p, false) {
 			return nil, nil
 		}
 		select {
@@ -170,7 +186,7 @@ func (d *dispatcher) wait(ctx context.Context, p *poll) ([]handOut, error) {
 		}
 	case <-ctx.Done():
 	}
-	if !d.leave(p, true) {
+	if !d.quit(p, true) {
 		select {
 		case outs := <-p.got:
 			d.giveBack(outs)
@@ -180,9 +196,9 @@ func (d *dispatcher) wait(ctx context.Context, p *poll) ([]handOut, error) {
 	return nil, ctx.Err()
 }
 
-// leave takes the poll out of its line; false when it is about to be filled,
+// quit takes the poll out of its line; false when it is about to be filled,
 // or was.
-func (d *dispatcher) leave(p *poll, gone bool) bool {
+func (d *dispatcher) quit(p *poll, gone bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if p.taken {
@@ -200,6 +216,7 @@ func (d *dispatcher) fill(p *poll, outs []handOut) {
 	case p.gone:
 		d.putBack(outs)
 	case len(outs) > 0 || d.draining || p.late:
+		d.leave(p.line, p.req, len(outs))
 		p.got <- outs
 	default:
 		d.stand(p)

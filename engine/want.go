@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/ringiflow/ringi"
 )
@@ -23,6 +24,8 @@ type wish struct {
 	promised int  // tasks that a commit or a claim under way may add
 	over     bool // out of line
 	gone     bool // its caller went away
+
+	until time.Time // of a rest: when it ends; else zero
 }
 
 // room is how many more tasks it can be promised.
@@ -83,6 +86,7 @@ func (d *dispatcher) wish(cmd ringi.Command, of *ringi.PollRequest) *wish {
 	d.seen.polled(req, now)
 	d.ticket++
 	w := &wish{of: of, req: req, line: d.line(req, now), ticket: d.ticket, done: make(chan struct{})}
+	w.held = d.collect(w.line, req)
 	w.line.wishes = append(w.line.wishes, w)
 	d.waiting++
 	return w
@@ -105,6 +109,7 @@ func (d *dispatcher) grant(ctx context.Context, w *wish) []handOut {
 		d.putBack(held)
 		return nil
 	}
+	d.leave(w.line, w.req, len(held))
 	return held
 }
 
@@ -159,6 +164,10 @@ func (d *dispatcher) fulfil(w *wish, promised int, outs []handOut) {
 		d.putBack(outs)
 	} else {
 		w.held = append(w.held, outs...)
+	}
+	if w.rest() {
+		w.req.Max -= promised - len(outs)
+		d.forward(w)
 	}
 	if w.over && w.promised == 0 {
 		close(w.done)
