@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"maps"
+
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
 )
@@ -63,7 +65,7 @@ func (d *dispatcher) reserve(r *reservation, g *group, w *store.Write) {
 		if err != nil {
 			continue // its input stands in an earlier row: a claim reads it from there
 		}
-		p := d.reservePoll(r, g.key.Tenant, t.Row)
+		p := d.reservePoll(r, g.key, t.Row)
 		if p == nil {
 			continue
 		}
@@ -106,11 +108,11 @@ func (c *claimant) before(o *claimant) bool {
 	return c.ticket < o.ticket
 }
 
-// reservePoll finds who gets a task; nil is nobody.
+// reservePoll finds who gets a task; nil is nobody, and then a claim will find it.
 //
 // A wish may take a task although others stand ready if all of those are known
 // and it has room for them too, since it claims them in the end.
-func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi.TaskRow) *reserved {
+func (d *dispatcher) reservePoll(r *reservation, key store.Key, row *ringi.TaskRow) *reserved {
 	now := d.clock.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,7 +125,7 @@ func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi
 		}
 	}
 	for _, l := range d.lines {
-		if l.tenant != tenant || l.queue != row.Queue || !l.takes(row.Activity) || !l.sure || l.overdue(now) {
+		if !l.serves(key.Tenant, row.Queue, row.Activity) || !l.sure || l.overdue(now) {
 			continue
 		}
 		for _, w := range l.wishes {
@@ -153,6 +155,7 @@ func (d *dispatcher) reservePoll(r *reservation, tenant ringi.Tenant, row *ringi
 		}
 	}
 	if !found {
+		d.expect(key, row)
 		return nil
 	}
 	if r.given == nil {
@@ -183,8 +186,22 @@ func (d *dispatcher) reserved(r *reservation, of reserved) *reserved {
 	return &of
 }
 
+// expect notes that a task will be claimed. The caller holds the lock.
+func (d *dispatcher) expect(key store.Key, row *ringi.TaskRow) {
+	for _, l := range d.lines {
+		if l.serves(key.Tenant, row.Queue, row.Activity) {
+			l.expects(readyTask{key, row.Lane, row.Seq})
+		}
+	}
+}
+
 // release takes back what was reserved for a group whose write does not hold.
-func (r *reservation) release(g *group) {
+func (d *dispatcher) release(r *reservation, g *group) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.lines {
+		maps.DeleteFunc(l.coming, func(t readyTask, _ bool) bool { return t.key == g.key })
+	}
 	for _, p := range r.polls {
 		kept := p.outs[:0]
 		for _, o := range p.outs {

@@ -38,7 +38,6 @@ func (d *dispatcher) grantNow(ctx context.Context, w *wish) []handOut {
 	defer d.mu.Unlock()
 	held := w.held
 	w.held, w.gone = nil, true
-	d.leave(w.line, w.req, len(held))
 	return held
 }
 
@@ -69,7 +68,7 @@ func (e *Engine) Ask(ctx context.Context, req ringi.PollRequest) (*Asked, error)
 	if !claim {
 		return a, nil
 	}
-	if a.outs, err = d.claim(ctx, p.line, p.req); err != nil {
+	if a.outs, err = d.claimFor(ctx, p); err != nil {
 		return nil, err
 	}
 	d.answered(p, a.outs)

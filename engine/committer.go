@@ -177,7 +177,7 @@ func (c *committer) heard(sent time.Time, done store.Committed) {
 func (c *committer) remove(b *batch, bad *store.BadWrite) {
 	g := b.of[bad.Index]
 	g.refuse(c.runFault(g.key, &brokenRun{bad}))
-	b.reserved.release(g)
+	c.dispatch.release(&b.reserved, g)
 	b.writes = append(b.writes[:bad.Index:bad.Index], b.writes[bad.Index+1:]...)
 	b.of = append(b.of[:bad.Index:bad.Index], b.of[bad.Index+1:]...)
 }
@@ -186,7 +186,7 @@ func (c *committer) remove(b *batch, bad *store.BadWrite) {
 func (c *committer) drop(b *batch, refusal *ringi.Error) {
 	for _, g := range b.groups {
 		c.cache.drop(g.key)
-		b.reserved.release(g)
+		c.dispatch.release(&b.reserved, g)
 		g.refuse(refusal)
 	}
 	c.dispatch.settle(&b.reserved)
@@ -221,7 +221,7 @@ func (c *committer) finish(ctx context.Context, b *batch, lost []store.LostWrite
 	var again []*request
 	for _, g := range b.groups {
 		if l, ok := losers[g]; ok {
-			b.reserved.release(g)
+			c.dispatch.release(&b.reserved, g)
 			again = append(again, c.lose(g, l)...)
 		} else if len(g.events) > 0 && len(g.answers) > 0 {
 			c.publish(g)

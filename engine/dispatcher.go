@@ -54,6 +54,7 @@ type line struct {
 	rests   []*wish              // of workers that are about to ask again
 	sure    bool                 // nothing stands ready but what is in fresh, as far as this node knows
 	fresh   map[readyTask]uint64 // what was made ready here and may still stand so, by gen
+	coming  map[readyTask]bool   // what commits under way make ready; true: claimed already
 	gen     uint64               // grows whenever something was made ready
 	blind   uint64               // the last gen that fresh had no room for
 	checkAt time.Time            // when it is claimed for whatever is known
@@ -72,8 +73,22 @@ type readyTask struct {
 // mostFresh bounds the memory of a queue that no worker serves.
 const mostFresh = 1024
 
+// expects notes that a commit which is about to be sent makes a task ready: a
+// claim can see it before this node hears that it was committed.
+func (l *line) expects(t readyTask) {
+	if l.coming == nil {
+		l.coming = map[readyTask]bool{}
+	}
+	l.coming[t] = false
+}
+
 // made notes that a task was made ready.
 func (l *line) made(t readyTask) {
+	claimed := l.coming[t]
+	delete(l.coming, t)
+	if claimed {
+		return
+	}
 	l.gen++
 	if len(l.fresh) >= mostFresh {
 		l.blind, l.sure = l.gen, false
@@ -93,7 +108,11 @@ func (l *line) made(t readyTask) {
 func (l *line) claimed(list []store.Claimed, gen uint64, all bool) {
 	for _, c := range list {
 		t := readyTask{c.Key, c.Row.Lane, c.Row.Seq}
-		if _, ok := l.fresh[t]; !ok && !all {
+		_, coming := l.coming[t]
+		if coming {
+			l.coming[t] = true
+		}
+		if _, fresh := l.fresh[t]; !fresh && !coming && !all {
 			l.sure = false // another node made it ready, or an earlier process, and perhaps more
 		}
 		delete(l.fresh, t)
@@ -139,8 +158,9 @@ func (l *line) next() time.Time {
 // mayHold reports whether a claim may find something.
 func (l *line) mayHold(now time.Time) bool { return !l.empty() || !now.Before(l.next()) }
 
-func (l *line) takes(activity string) bool {
-	return l.activities == nil || slices.Contains(l.activities, activity)
+// serves reports whether a task belongs to the line.
+func (l *line) serves(tenant ringi.Tenant, queue, activity string) bool {
+	return l.tenant == tenant && l.queue == queue && (l.activities == nil || slices.Contains(l.activities, activity))
 }
 
 func (d *dispatcher) line(req ringi.PollRequest, now time.Time) *line {
@@ -217,7 +237,7 @@ func (d *dispatcher) sift(outs []handOut) []handOut {
 		o.back.ReadyAt, o.back.Unsent = now.Add(wait), true
 		d.back = append(d.back, o.back)
 		for _, l := range d.lines {
-			if l.tenant == o.task.Tenant && l.queue == o.task.Queue && l.takes(o.task.Activity) {
+			if l.serves(o.task.Tenant, o.task.Queue, o.task.Activity) {
 				l.putOff(o.back.ReadyAt)
 			}
 		}
@@ -240,7 +260,7 @@ func (d *dispatcher) Round(ctx context.Context) (worked bool, err error) {
 			if p == nil {
 				break
 			}
-			outs, err := d.claim(ctx, p.line, p.req)
+			outs, err := d.claimFor(ctx, p)
 			worked = worked || len(outs) > 0
 			d.mu.Lock()
 			d.fill(p, outs)
@@ -330,7 +350,7 @@ func (d *dispatcher) ready(key store.Key, row *ringi.TaskRow) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.lines {
-		if l.tenant != key.Tenant || l.queue != row.Queue || !l.takes(row.Activity) {
+		if !l.serves(key.Tenant, row.Queue, row.Activity) {
 			continue
 		}
 		if row.ReadyAt.After(now) {

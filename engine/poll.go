@@ -47,7 +47,7 @@ func (d *dispatcher) Poll(ctx context.Context, req ringi.PollRequest) ([]ringi.T
 		return nil, err
 	}
 	if claim {
-		outs, err := d.claim(context.WithoutCancel(ctx), p.line, p.req)
+		outs, err := d.claimFor(context.WithoutCancel(ctx), p)
 		if ctx.Err() != nil {
 			d.giveBack(outs)
 			outs, err = nil, ctx.Err()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -60,6 +61,32 @@ func (d *dispatcher) collect(l *line, req ringi.PollRequest) []handOut {
 	r.req.Max = len(r.held) + r.promised
 	l.tidy()
 	return outs
+}
+
+// claimFor claims for a poll. When there is hardly more than what is known of, half
+// of its room stays in line as a rest: else what is made during the claim would be
+// the reason for the next.
+func (d *dispatcher) claimFor(ctx context.Context, p *poll) ([]handOut, error) {
+	if p.req.Wait <= 0 {
+		return d.claim(ctx, p.line, p.req)
+	}
+	req := p.req
+	d.mu.Lock()
+	if p.line.sure {
+		req.Max = min(req.Max, max(len(p.line.fresh)+1, (req.Max+1)/2))
+	}
+	d.leave(p.line, p.req, req.Max)
+	d.mu.Unlock()
+	outs, err := d.claim(ctx, p.line, req)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	req.Max = p.req.Max - len(outs)
+	meanwhile := d.collect(p.line, req)
+	if err != nil {
+		d.putBack(meanwhile)
+		return nil, err
+	}
+	return append(outs, meanwhile...), nil
 }
 
 // take takes at most n tasks out of what a wish holds.

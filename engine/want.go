@@ -109,7 +109,6 @@ func (d *dispatcher) grant(ctx context.Context, w *wish) []handOut {
 		d.putBack(held)
 		return nil
 	}
-	d.leave(w.line, w.req, len(held))
 	return held
 }
 
@@ -143,8 +142,8 @@ func (d *dispatcher) top(ctx context.Context, w *wish) {
 	}
 }
 
-// unwish takes a wish out of its line and reports whether something is still
-// promised to it.
+// unwish takes a wish out of its line, with its rest in its place, and reports
+// whether something is still promised to it.
 func (d *dispatcher) unwish(w *wish) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,6 +152,7 @@ func (d *dispatcher) unwish(w *wish) bool {
 		d.waiting--
 	}
 	w.over = true
+	d.leave(w.line, w.req, len(w.held)+w.promised)
 	return w.promised > 0
 }
 

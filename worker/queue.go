@@ -28,6 +28,7 @@ type queue struct {
 	busy       int
 	asked      int
 	unreported int
+	unsent     int           // of those: not under way to the server
 	freed      chan struct{} // has room for one hint that one of them fell
 }
 
@@ -51,12 +52,12 @@ func (q *queue) ask() int {
 	return n
 }
 
-// askPoll takes the free slots to ask tasks for in a poll. It leaves those to
-// the reports whose functions have just ended.
+// askPoll takes the free slots to ask tasks for in a poll. It leaves those of
+// functions that have just ended to their reports, which are about to be sent.
 func (q *queue) askPoll() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := max(q.slots-q.busy-q.asked-q.unreported, 0)
+	n := max(min(q.slots, 2*q.slots-q.unreported)-q.busy-q.asked-q.unsent, 0)
 	q.asked += n
 	return n
 }
@@ -70,7 +71,11 @@ func (q *queue) got(asked, tasks int) {
 func (q *queue) drop() { q.change(func() { q.busy-- }) }
 
 // done gives back the slot of a function that has ended.
-func (q *queue) done() { q.change(func() { q.busy--; q.unreported++ }) }
+func (q *queue) done() { q.change(func() { q.busy--; q.unreported++; q.unsent++ }) }
+
+// sent says that a report is on its way, and back that it was not taken.
+func (q *queue) sent() { q.change(func() { q.unsent-- }) }
+func (q *queue) back() { q.change(func() { q.unsent++ }) }
 
 // taken says that a report was taken.
 func (q *queue) taken() { q.change(func() { q.unreported-- }) }

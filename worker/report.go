@@ -153,6 +153,9 @@ func (rs *reports) send(ctx, life context.Context, batch []*report) {
 		commands[i] = rs.w.command(r.task.Run, r.do)
 	}
 	asked := rs.ask(batch, commands)
+	for _, r := range batch {
+		r.queue.sent()
+	}
 	results := rs.w.service.Do(ctx, commands...)
 	if len(results) != len(commands) {
 		err := &ringi.Error{Code: ringi.CodeUnavailable, Message: fmt.Sprintf("%d results for %d commands", len(results), len(commands))}
@@ -258,6 +261,7 @@ func (rs *reports) later(r *report, err error) {
 
 // back returns a report that is to be sent again.
 func (rs *reports) back(r *report) {
+	r.queue.back()
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.all = append(rs.all, r)
