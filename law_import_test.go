@@ -48,13 +48,15 @@ var mayImport = map[string][]string{
 	"store/postgres/pgtest": {},
 	"servertest":            {}, // brokers and databases other than PostgreSQL
 
-	"engine": {".", "store", "workflow", "engine/rows"},
+	"engine": {".", "store", "workflow", "engine/rows", "engine/sense"},
 	"metric": {".", "engine", "store", "outbox"}, // the numbers of a server
 	"config": {},                                 // files of settings
 
 	// What a state asks for beside its log, and the check that it is there.
 	"engine/rows":   {".", "store"},
 	"engine/replay": {".", "store", "workflow", "engine/rows"},
+	// What a node knows of the world around it.
+	"engine/sense": {".", "store"},
 
 	"access": {"."},
 	"worker": {"."},

@@ -102,12 +102,12 @@ func (b *beats) round(ctx context.Context) {
 }
 
 func (b *beats) send(ctx context.Context, list []ringi.Beat) ([]ringi.BeatAnswer, error) {
-	if !b.clock.known() {
+	if !b.clock.Known() {
 		if err := b.contact(ctx); err != nil {
 			return nil, unavailable(err)
 		}
 	}
-	now := b.clock.now()
+	now := b.clock.Now()
 	rows := make([]store.Beat, len(list))
 	for i, x := range list {
 		rows[i] = store.Beat{
@@ -116,7 +116,7 @@ func (b *beats) send(ctx context.Context, list []ringi.Beat) ([]ringi.BeatAnswer
 		b.dispatch.alive(x.Tenant, x.Worker, now)
 	}
 	beaten, err := b.Store.Beat(ctx, rows...)
-	if b.reach.wrote(ctx, 0, err) != nil {
+	if b.reach.Wrote(ctx, 0, err) != nil {
 		return nil, unavailable(err)
 	}
 	answers := make([]ringi.BeatAnswer, len(list))
@@ -145,7 +145,7 @@ func (b *beats) cancels(ctx context.Context, list []ringi.Beat, answers []ringi.
 		keys = append(keys, key)
 	}
 	loaded, err := b.Store.Load(ctx, keys...)
-	if b.reach.note(ctx, err) != nil {
+	if b.reach.Note(ctx, err) != nil {
 		return unavailable(err)
 	}
 	for _, l := range loaded {

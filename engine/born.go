@@ -55,7 +55,7 @@ type bornLeased struct {
 // those as handed out. A task is born leased only when nothing older can wait
 // in its queue: the last claim for that poll found nothing more.
 func (d *dispatcher) reserve(r *reservation, g *group, w *store.Write) {
-	now := d.clock.now()
+	now := d.clock.Now()
 	for i := range w.Tasks {
 		t := &w.Tasks[i]
 		if t.Row == nil || !t.Fresh || t.Row.Held || t.Row.ReadyAt.After(now) || t.Row.Begun != 0 {
@@ -113,7 +113,7 @@ func (c *claimant) before(o *claimant) bool {
 // A wish may take a task although others stand ready if all of those are known
 // and it has room for them too, since it claims them in the end.
 func (d *dispatcher) reservePoll(r *reservation, key store.Key, row *ringi.TaskRow) *reserved {
-	now := d.clock.now()
+	now := d.clock.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var best claimant

@@ -69,7 +69,7 @@ func (c *catalog) Publish(ctx context.Context, p ringi.Publication) (ringi.Publi
 	if err != nil {
 		return ringi.Published{}, internalFault(err)
 	}
-	now := c.clock.now()
+	now := c.clock.Now()
 	version, created, err := c.Catalog.PutDefinition(ctx, store.Definition{
 		Tenant: p.Tenant, Name: def.Name, Digest: def.Digest, Description: def.Description, Source: def.Source,
 		PublishedAt: now, PublishedBy: p.Actor.ID,
@@ -77,7 +77,7 @@ func (c *catalog) Publish(ctx context.Context, p ringi.Publication) (ringi.Publi
 		At: now, Actor: p.Actor.ID, Kind: "publish", Answer: string(ringi.Accepted),
 		Data: data,
 	})
-	if c.reach.wrote(ctx, 0, err) != nil {
+	if c.reach.Wrote(ctx, 0, err) != nil {
 		return ringi.Published{}, storeFault(err)
 	}
 	c.mu.Lock()
@@ -151,7 +151,7 @@ func (c *catalog) version(ctx context.Context, tenant ringi.Tenant, name string,
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, 0, noDefinition(name, version)
 	}
-	if c.reach.note(ctx, err) != nil {
+	if c.reach.Note(ctx, err) != nil {
 		return nil, 0, storeFault(err)
 	}
 	if def, err = c.compile(key, d, era); err != nil {

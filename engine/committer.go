@@ -57,7 +57,7 @@ func (c *committer) Round(ctx context.Context) (worked bool, err error) {
 	if len(reqs) == 0 {
 		return false, nil
 	}
-	if !c.clock.known() {
+	if !c.clock.Known() {
 		if err := c.contact(ctx); err != nil {
 			refuseAll(reqs, unavailable(err))
 			return true, err
@@ -82,7 +82,7 @@ func (c *committer) decide(ctx context.Context, reqs []*request) (*batch, error)
 	}
 	for _, r := range reqs {
 		if r.cmd.At.IsZero() {
-			r.cmd.At = c.clock.now()
+			r.cmd.At = c.clock.Now()
 		}
 		g, err := c.group(ctx, b, r, cold)
 		switch {
@@ -161,7 +161,7 @@ func (p *parts) wrote(ctx context.Context, writes []store.Write, err error) erro
 	for i := range writes {
 		bytes += 2 * len(writes[i].Body)
 	}
-	return p.reach.wrote(ctx, max(bytes, 1), err)
+	return p.reach.Wrote(ctx, max(bytes, 1), err)
 }
 
 // heard takes clock and incarnation from an answer of the store.

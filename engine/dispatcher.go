@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/engine/sense"
 	"github.com/ringiflow/ringi/store"
 )
 
 const (
 	// handover is the lease of a task until its worker shows that it received
 	// it: what a poll answer that got lost costs.
-	handover = 5 * time.Second
-	// longestPoll ends below the idle time-outs of common proxies.
-	longestPoll = 20 * time.Second
+	handover    = 5 * time.Second
+	longestPoll = sense.LongestPoll
 	// mostPerPoll bounds what one lost answer can hold up.
 	mostPerPoll = 256
 	// pollFallback is how long a task may stay unseen when every wake-up was
@@ -39,7 +39,7 @@ type dispatcher struct {
 	ticket   uint64
 	back     []store.Lapse // hand-outs whose caller went away
 	draining bool
-	seen     roster
+	seen     sense.Roster
 	told     time.Time // what the other nodes know of it; for the rounds of tell only
 }
 
@@ -177,7 +177,7 @@ func (d *dispatcher) line(req ringi.PollRequest, now time.Time) *line {
 
 // claim takes ready tasks of a line from the store.
 func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) ([]handOut, error) {
-	now := d.clock.now()
+	now := d.clock.Now()
 	d.mu.Lock()
 	gen := l.gen
 	d.mu.Unlock()
@@ -185,7 +185,7 @@ func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) 
 		Tenant: req.Tenant, Queue: req.Queue, Activities: req.Activities, Worker: req.Worker,
 		Max: req.Max, Now: now, Handover: handover,
 	})
-	if d.reach.wrote(ctx, 0, err) != nil {
+	if d.reach.Wrote(ctx, 0, err) != nil {
 		return nil, unavailable(err)
 	}
 	d.mu.Lock()
@@ -226,7 +226,7 @@ func (d *dispatcher) sift(outs []handOut) []handOut {
 	if d.Later == nil || len(outs) == 0 || (ringi.Actor{}).Serves(outs[0].task.Queue) {
 		return outs
 	}
-	now := d.clock.now()
+	now := d.clock.Now()
 	kept := outs[:0]
 	for _, o := range outs {
 		wait := d.Later(o.task)
@@ -289,18 +289,18 @@ func (d *dispatcher) settleBack(ctx context.Context) error {
 		return nil
 	}
 	// If this fails the leases end by themselves.
-	return d.reach.wrote(ctx, 0, d.Store.Settle(ctx, store.Settlement{Lapses: back}))
+	return d.reach.Wrote(ctx, 0, d.Store.Settle(ctx, store.Settlement{Lapses: back}))
 }
 
 // due lists the lines to claim for, and forgets those that nobody used lately.
 func (d *dispatcher) due() []*line {
-	now := d.clock.now()
+	now := d.clock.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.seen.forget(now)
+	d.seen.Forget(now)
 	d.lines = slices.DeleteFunc(d.lines, func(l *line) bool {
 		d.expire(l, now)
-		return len(l.polls)+len(l.wishes)+len(l.rests) == 0 && now.Sub(l.used) > rosterKeep
+		return len(l.polls)+len(l.wishes)+len(l.rests) == 0 && now.Sub(l.used) > sense.RosterKeep
 	})
 	var due []*line
 	for _, l := range d.lines {
@@ -326,7 +326,7 @@ func (d *dispatcher) first(l *line) *poll {
 
 // pause is how long the next round can wait if nothing wakes it.
 func (d *dispatcher) pause() time.Duration {
-	now := d.clock.now()
+	now := d.clock.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	pause := pollFallback
@@ -346,7 +346,7 @@ func (d *dispatcher) pause() time.Duration {
 // ready says that a task became ready, or will be at a time. It is a hint: the
 // fallback finds the task without it.
 func (d *dispatcher) ready(key store.Key, row *ringi.TaskRow) {
-	now := d.clock.now()
+	now := d.clock.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.lines {
@@ -371,7 +371,7 @@ func (d *dispatcher) ready(key store.Key, row *ringi.TaskRow) {
 func (d *dispatcher) alive(tenant ringi.Tenant, worker string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.seen.beat(tenant, worker, now)
+	d.seen.Beat(tenant, worker, now)
 }
 
 // drain ends every poll that waits and takes no new one.

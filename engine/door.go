@@ -266,14 +266,14 @@ func (d *door) holder(ctx context.Context, tenant ringi.Tenant, definition, key 
 		return nil, nil
 	}
 	list, _, err := d.Records.Runs(ctx, ringi.RunQuery{Tenant: tenant, Definition: definition, Key: key, Limit: 1})
-	if d.reach.note(ctx, err) != nil {
+	if d.reach.Note(ctx, err) != nil {
 		return nil, storeFault(err)
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
 	loaded, err := d.Store.Load(ctx, list[0].Key)
-	if d.reach.note(ctx, err) != nil {
+	if d.reach.Note(ctx, err) != nil {
 		return nil, storeFault(err)
 	}
 	by := ringi.Holder{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/engine/sense"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -129,8 +130,8 @@ type parts struct {
 	local      func() time.Time
 	random     io.Reader
 	limits     limits
-	clock      *clock
-	reach      *reach
+	clock      *sense.Clock
+	reach      *sense.Reach
 	sick       quarantine
 	committers []*committer
 	catalog    *catalog
@@ -172,8 +173,8 @@ func New(c Config) (*Engine, error) {
 		up = func() bool { return true }
 	}
 	p.limits = limits{writes: orInt(c.BatchWrites, batchWrites), bytes: orInt(c.BatchBytes, batchBytes)}
-	p.clock = &clock{local: p.local}
-	p.reach = &reach{local: p.local, up: up, log: p.log, probe: p.Probe != nil}
+	p.clock = sense.NewClock(p.local)
+	p.reach = sense.NewReach(sense.ReachConfig{Local: p.local, Up: up, Log: p.log, Probe: p.Probe != nil})
 	p.catalog = &catalog{
 		parts: p, quotas: c.Quotas,
 		compiled: map[versionKey]*workflow.Definition{}, latest: map[nameKey]latestVersion{},
@@ -260,7 +261,7 @@ func (e *Engine) Ready() error {
 	if err := e.parts.fleet.outdated(); err != nil {
 		return err
 	}
-	return e.parts.reach.lost()
+	return e.parts.reach.Lost()
 }
 
 // route gives a command to the committer of its run. done is called once, from
@@ -287,7 +288,7 @@ func (p *parts) address(r *request) (at int, err error) {
 	} else {
 		at = p.spread(n)
 	}
-	if r.cmd.Run, err = newRunID(p.clock.now(), p.random, at, n); err != nil {
+	if r.cmd.Run, err = newRunID(p.clock.Now(), p.random, at, n); err != nil {
 		return 0, internalFault(err)
 	}
 	return at, nil
@@ -323,14 +324,14 @@ func sizeOf(a ringi.Action) int {
 // contact asks the database for clock and incarnation, and after a write that
 // failed whether it can be written.
 func (p *parts) contact(ctx context.Context) error {
-	if bytes := p.reach.unwritten(); bytes > 0 {
-		if err := p.reach.wrote(ctx, bytes, p.Probe(ctx, bytes)); err != nil {
+	if bytes := p.reach.Unwritten(); bytes > 0 {
+		if err := p.reach.Wrote(ctx, bytes, p.Probe(ctx, bytes)); err != nil {
 			return err
 		}
 	}
 	sent := p.local()
 	done, err := p.Store.Commit(ctx)
-	if p.reach.wrote(ctx, 0, err) != nil {
+	if p.reach.Wrote(ctx, 0, err) != nil {
 		return err
 	}
 	p.heard(sent, done)
@@ -339,7 +340,7 @@ func (p *parts) contact(ctx context.Context) error {
 
 // touch makes sure that the database's clock is known.
 func (p *parts) touch(ctx context.Context) error {
-	if p.clock.known() {
+	if p.clock.Known() {
 		return nil
 	}
 	if err := p.contact(ctx); err != nil {
@@ -352,7 +353,7 @@ func (p *parts) touch(ctx context.Context) error {
 // clock that was set, begins the wait for lost leases anew; another incarnation
 // may know other definitions.
 func (p *parts) heard(sent time.Time, done store.Committed) {
-	jumped := p.clock.observe(sent, done.Now)
+	jumped := p.clock.Observe(sent, done.Now)
 	p.mu.Lock()
 	other := p.incarnation != "" && p.incarnation != done.Incarnation
 	p.incarnation = done.Incarnation
@@ -361,7 +362,7 @@ func (p *parts) heard(sent time.Time, done store.Committed) {
 		p.catalog.forget()
 	}
 	if jumped || other {
-		p.reach.restart()
+		p.reach.Restart()
 		p.log.Warn("the database's clock was set, or another database answers", "clock", jumped, "incarnation", done.Incarnation)
 	}
 }
@@ -377,7 +378,7 @@ func (p *parts) answering() string {
 // read or decided is quarantined; the others go on.
 func (p *parts) runFault(key store.Key, err error) *ringi.Error {
 	var broken *brokenRun
-	if errors.As(err, &broken) && p.sick.put(key, p.clock.now(), err) {
+	if errors.As(err, &broken) && p.sick.put(key, p.clock.Now(), err) {
 		p.log.Error("a run is quarantined", "tenant", int64(key.Tenant), "run", string(key.Run), "err", err)
 		p.observe.quarantined(key, err)
 	}
@@ -393,7 +394,7 @@ func (p *parts) leftOut(err error) error {
 		return err
 	}
 	for _, row := range bad.Rows {
-		if p.sick.mark(row, p.clock.now()) {
+		if p.sick.mark(row, p.clock.Now()) {
 			p.log.Error("a row cannot be read", "tenant", int64(row.Key.Tenant), "run", string(row.Key.Run), "row", row.String())
 			p.observe.quarantined(row.Key, &store.Unreadable{Rows: []store.BadRow{row}})
 		}

@@ -63,7 +63,7 @@ func (f *fleet) Round(ctx context.Context) (worked bool, err error) {
 		f.id = hex.EncodeToString(id)
 	}
 	met, err := f.Config.Fleet.Meet(ctx, store.Node{ID: f.id, Version: f.Version, Format: ringi.Format})
-	if f.reach.wrote(ctx, 0, err) != nil {
+	if f.reach.Wrote(ctx, 0, err) != nil {
 		return false, err
 	}
 	f.stores.Store(int64(met.Format))
@@ -87,7 +87,7 @@ func (f *fleet) Round(ctx context.Context) (worked bool, err error) {
 	if !was || least <= met.Format {
 		return false, nil
 	}
-	return false, f.reach.wrote(ctx, 0, f.Config.Fleet.Raise(ctx, least))
+	return false, f.reach.Wrote(ctx, 0, f.Config.Fleet.Raise(ctx, least))
 }
 
 // say logs what is news.

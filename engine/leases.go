@@ -43,12 +43,12 @@ type leases struct {
 
 // Round looks at one page of rows.
 func (l *leases) Round(ctx context.Context) (worked bool, err error) {
-	if !l.clock.known() {
+	if !l.clock.Known() {
 		return false, nil
 	}
-	now := l.clock.now()
+	now := l.clock.Now()
 	due, err := l.Store.DueTasks(ctx, now, leasePage)
-	if l.reach.note(ctx, err) != nil {
+	if l.reach.Note(ctx, err) != nil {
 		return false, err
 	}
 	if len(due) > 0 {
@@ -57,14 +57,14 @@ func (l *leases) Round(ctx context.Context) (worked bool, err error) {
 		if err := l.contact(ctx); err != nil {
 			return false, err
 		}
-		now = l.clock.now()
+		now = l.clock.Now()
 	}
 	var s store.Settlement
 	for _, t := range due {
 		l.look(&s, t, now)
 	}
 	if len(due) > 0 {
-		if err := l.reach.wrote(ctx, 0, l.Store.Settle(ctx, s)); err != nil {
+		if err := l.reach.Wrote(ctx, 0, l.Store.Settle(ctx, s)); err != nil {
 			return false, err
 		}
 		l.announce(due, s.Lapses)
@@ -101,7 +101,7 @@ func (l *leases) look(s *store.Settlement, t store.DueTask, now time.Time) {
 	if t.Confirmed {
 		length = t.Row.Heartbeat
 	}
-	if wait := max(t.LeaseEnd.Sub(now), l.reach.short(length)); wait > 0 {
+	if wait := max(t.LeaseEnd.Sub(now), l.reach.Short(length)); wait > 0 {
 		// Also a task of a paused run: its worker goes on.
 		s.Checks = append(s.Checks, checkOf(t, now.Add(wait)))
 		return
@@ -124,7 +124,7 @@ func checkOf(t store.DueTask, at time.Time) store.Check {
 // worker, but only counts as such when workers could have asked this node.
 func (l *leases) lookReady(s *store.Settlement, t store.DueTask, now time.Time) {
 	check := checkOf(t, now.Add(farCheck))
-	wait := max(t.Row.GiveUpAt.Sub(now), l.reach.short(handover))
+	wait := max(t.Row.GiveUpAt.Sub(now), l.reach.Short(handover))
 	switch {
 	case t.Row.Awaited: // its lease was given back before the run began to wait for it
 		l.expire(s, t, ringi.ExpiryQueue, now)

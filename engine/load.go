@@ -28,7 +28,7 @@ func (c *committer) load(ctx context.Context, reqs []*request) (map[store.Key]st
 		return cold, nil
 	}
 	loaded, err := c.Store.Load(ctx, keys...)
-	if c.reach.note(ctx, err) != nil {
+	if c.reach.Note(ctx, err) != nil {
 		return nil, err
 	}
 	for _, l := range loaded {
@@ -64,7 +64,7 @@ func (c *committer) group(ctx context.Context, b *batch, r *request, cold map[st
 }
 
 func (c *committer) begin(ctx context.Context, r *request, key store.Key, cold map[store.Key]store.Loaded) (*group, error) {
-	if err := c.sick.err(key, c.clock.now()); err != nil {
+	if err := c.sick.err(key, c.clock.Now()); err != nil {
 		return nil, storeFault(err) // it is quarantined as long as it was, and no longer
 	}
 	if r.def != nil { // a start, of a run that nobody knows yet
@@ -122,7 +122,7 @@ func (p *parts) refold(ctx context.Context, key store.Key) (*standing, error) {
 	f := newFolding(key)
 	for {
 		rows, err := p.Records.Log(ctx, key, f.state.Seq, refoldBytes)
-		if p.reach.note(ctx, err) != nil {
+		if p.reach.Note(ctx, err) != nil {
 			return nil, err
 		}
 		if len(rows) == 0 {

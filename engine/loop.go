@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/engine/sense"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -29,7 +30,7 @@ func (e *Engine) Parts() []Part {
 		list = append(list, Part{Name: "committer", Round: c.Round, pause: every(time.Hour), wake: c.in.wake})
 	}
 	if e.parts.Config.Fleet != nil {
-		list = append(list, Part{Name: "roster", Round: e.parts.dispatch.tell, pause: every(rosterTold)})
+		list = append(list, Part{Name: "roster", Round: e.parts.dispatch.tell, pause: every(sense.RosterTold)})
 	}
 	return append(list,
 		Part{Name: "pulse", Round: e.pulse, pause: every(pulse)},
@@ -87,7 +88,7 @@ func (e *Engine) loop(ctx context.Context, p Part, last func() bool) {
 		wake := p.wake
 		switch {
 		case err != nil && ctx.Err() == nil:
-			if retry == retryFirst && e.parts.reach.lost() == nil { // else the reach has said so
+			if retry == retryFirst && e.parts.reach.Lost() == nil { // else the reach has said so
 				e.parts.log.Warn("a part failed", "part", p.Name, "err", err)
 			}
 			pause, retry, wake = retry, min(2*retry, retryLast), nil

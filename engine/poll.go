@@ -108,7 +108,7 @@ func checkPoll(req *ringi.PollRequest) error {
 // join makes the poll. It says to claim first when the queue may hold
 // something, and else the poll stands in line.
 func (d *dispatcher) join(req ringi.PollRequest) (p *poll, claim bool, err error) {
-	now := d.clock.now()
+	now := d.clock.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.draining {
@@ -117,7 +117,7 @@ func (d *dispatcher) join(req ringi.PollRequest) (p *poll, claim bool, err error
 	if d.waiting >= mostPolls {
 		return nil, false, &ringi.Error{Code: ringi.CodeLimit, Message: "too many polls wait on this server", Hint: "use fewer, larger polls"}
 	}
-	d.seen.polled(req, now)
+	d.seen.Polled(req, now)
 	l := d.line(req, now)
 	d.ticket++
 	p = &poll{req: req, line: l, ticket: d.ticket, got: make(chan []handOut, 1)}
@@ -226,7 +226,7 @@ func (d *dispatcher) fill(p *poll, outs []handOut) {
 // putBack keeps hand-outs that reached nobody for the next round. The caller
 // holds the lock.
 func (d *dispatcher) putBack(outs []handOut) {
-	now := d.clock.now()
+	now := d.clock.Now()
 	for _, o := range outs {
 		o.back.ReadyAt = now
 		d.back = append(d.back, o.back)

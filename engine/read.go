@@ -46,7 +46,7 @@ func (r *reader) Run(ctx context.Context, tenant ringi.Tenant, run ringi.RunID) 
 	if missing {
 		row, err = store.RunRecord{Key: key}, nil
 	}
-	if r.reach.note(ctx, r.leftOut(err)) != nil {
+	if r.reach.Note(ctx, r.leftOut(err)) != nil {
 		return ringi.RunView{}, storeFault(err)
 	}
 	s, err := r.read(ctx, key)
@@ -81,7 +81,7 @@ func (r *reader) Run(ctx context.Context, tenant ringi.Tenant, run ringi.RunID) 
 // as long as it has not ended.
 func (r *reader) read(ctx context.Context, key store.Key) (*standing, error) {
 	loaded, err := r.Store.Load(ctx, key)
-	if r.reach.note(ctx, err) != nil {
+	if r.reach.Note(ctx, err) != nil {
 		return nil, err
 	}
 	s, err := r.restore(ctx, loaded[0], key)
@@ -122,7 +122,7 @@ func (r *reader) examine(ctx context.Context, key store.Key) error {
 		case errors.As(err, &bad):
 			sound = false
 		}
-		if r.reach.note(ctx, r.leftOut(err)) != nil {
+		if r.reach.Note(ctx, r.leftOut(err)) != nil {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func (r *reader) History(ctx context.Context, q ringi.HistoryQuery) (ringi.Histo
 	}
 	limit = min(limit, longestHistory)
 	rows, err := r.Records.Log(ctx, key, q.After, historyBytes)
-	if r.reach.note(ctx, err) != nil {
+	if r.reach.Note(ctx, err) != nil {
 		return ringi.HistoryPage{}, storeFault(err)
 	}
 	if len(rows) == 0 {
@@ -227,7 +227,7 @@ func (r *reader) nextPage(ctx context.Context, key store.Key, page ringi.History
 	}
 	last := page.Events[len(page.Events)-1].Seq
 	more, err := r.Records.Log(ctx, key, last, 1)
-	if r.reach.note(ctx, err) != nil {
+	if r.reach.Note(ctx, err) != nil {
 		return ringi.HistoryPage{}, storeFault(err)
 	}
 	if len(more) > 0 {
@@ -241,7 +241,7 @@ func (r *reader) emptyHistory(ctx context.Context, key store.Key) (ringi.History
 	if errors.Is(err, store.ErrNotFound) {
 		return ringi.HistoryPage{}, noRun(key.Run)
 	}
-	if r.reach.note(ctx, err) != nil {
+	if r.reach.Note(ctx, err) != nil {
 		return ringi.HistoryPage{}, storeFault(err)
 	}
 	return ringi.HistoryPage{Events: []ringi.HistoryEvent{}}, nil
@@ -265,7 +265,7 @@ func (r *reader) List(ctx context.Context, q ringi.Query) (page ringi.Page, err 
 	default:
 		return page, &ringi.Error{Code: ringi.CodeInvalid, Message: fmt.Sprintf("there is no list for %T", q)}
 	}
-	if r.reach.note(ctx, err) != nil {
+	if r.reach.Note(ctx, err) != nil {
 		return ringi.Page{}, storeFault(err)
 	}
 	return page, nil
@@ -334,7 +334,7 @@ func (r *reader) queues(ctx context.Context, q ringi.WorkerQuery) (page ringi.Pa
 	if err := r.touch(ctx); err != nil {
 		return page, err
 	}
-	now := r.clock.now()
+	now := r.clock.Now()
 	if page.Queues, err = r.Records.Queues(ctx, tenant, now); err != nil {
 		return page, err
 	}

@@ -35,7 +35,7 @@ func (d *dispatcher) leave(l *line, req ringi.PollRequest, tasks int) {
 		l.rests = append(l.rests, r)
 	}
 	r.req.Max += room
-	r.until = d.clock.now().Add(restFor)
+	r.until = d.clock.Now().Add(restFor)
 }
 
 // rest reports whether the wish is one.
@@ -122,7 +122,7 @@ func (d *dispatcher) forward(r *wish) {
 			d.fill(p, outs)
 		}
 	}
-	r.until = d.clock.now().Add(restFor)
+	r.until = d.clock.Now().Add(restFor)
 	l.tidy()
 }
 

@@ -41,15 +41,15 @@ type timers struct {
 
 // Round claims one page of due timers and deletes the rows of dropped firings.
 func (t *timers) Round(ctx context.Context) (worked bool, err error) {
-	if !t.clock.known() {
+	if !t.clock.Known() {
 		return false, nil
 	}
 	if err := t.settle(ctx); err != nil {
 		return false, err
 	}
-	now := t.clock.now()
+	now := t.clock.Now()
 	due, err := t.Store.DueTimers(ctx, now, now.Add(timerClaim), timerPage)
-	if t.reach.wrote(ctx, 0, err) != nil {
+	if t.reach.Wrote(ctx, 0, err) != nil {
 		return false, err
 	}
 	full := len(due) == timerPage
@@ -76,7 +76,7 @@ func (t *timers) settle(ctx context.Context) error {
 		return err
 	}
 	// If this fails they are due again, and dropped again.
-	return t.reach.wrote(ctx, 0, t.Store.Settle(ctx, store.Settlement{Drops: drops}))
+	return t.reach.Wrote(ctx, 0, t.Store.Settle(ctx, store.Settlement{Drops: drops}))
 }
 
 // notServed leaves out the time-outs of waits whose event was sent in time and
@@ -100,7 +100,7 @@ func (t *timers) notServed(ctx context.Context, due []store.DueTimer) ([]store.D
 		pairs, ok := asked[q]
 		if !ok {
 			pairs, err = t.Events.Pairs(ctx, q)
-			if t.reach.note(ctx, err) != nil {
+			if t.reach.Note(ctx, err) != nil {
 				return nil, err
 			}
 			asked[q] = pairs
@@ -138,7 +138,7 @@ func (t *timers) eventWaits(ctx context.Context, due []store.DueTimer) (map[time
 	waits := map[timerName]*ringi.Step{}
 	for some := range slices.Chunk(keys, timerLoad) {
 		loaded, err := t.Store.Load(ctx, some...)
-		if t.reach.note(ctx, err) != nil {
+		if t.reach.Note(ctx, err) != nil {
 			return nil, err
 		}
 		for _, l := range loaded {
@@ -169,7 +169,7 @@ func (t *timers) fire(d store.DueTimer) {
 	name := fmt.Sprintf("%d/%s/%s/%d", d.Key.Tenant, d.Key.Run, d.ID, d.Generation)
 	t.errands.send(t.parts, name, cmd, func(s settled) {
 		if s.Err == nil && s.Answer.Outcome == ringi.Accepted {
-			t.observe.fired(t.clock.now().Sub(d.FireAt))
+			t.observe.fired(t.clock.Now().Sub(d.FireAt))
 			return
 		}
 		if void(s, d) {

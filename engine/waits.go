@@ -60,7 +60,7 @@ func (w *waits) opened(q store.PairQuery) {
 // Round looks for the waits that opened since the last one, and sweeps over
 // everything when it is time to.
 func (w *waits) Round(ctx context.Context) (worked bool, err error) {
-	if !w.clock.known() {
+	if !w.clock.Known() {
 		return false, nil
 	}
 	w.mu.Lock()
@@ -73,7 +73,7 @@ func (w *waits) Round(ctx context.Context) (worked bool, err error) {
 			return false, err
 		}
 	}
-	now := w.clock.now()
+	now := w.clock.Now()
 	if w.sweepAt.After(now) && w.sweepAt.Sub(now) <= waitScan {
 		return len(open) > 0, nil
 	}
@@ -89,10 +89,10 @@ func (w *waits) Round(ctx context.Context) (worked bool, err error) {
 // counts the pairs that wait for a quarantined run.
 func (w *waits) match(ctx context.Context, q store.PairQuery) (stuck int, err error) {
 	pairs, err := w.Events.Pairs(ctx, q)
-	if w.reach.note(ctx, err) != nil {
+	if w.reach.Note(ctx, err) != nil {
 		return 0, err
 	}
-	now := w.clock.now()
+	now := w.clock.Now()
 	for _, p := range pairs {
 		if w.sick.err(p.Key, now) != nil {
 			stuck++
@@ -117,7 +117,7 @@ func (w *waits) expire(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	n, err := w.Events.Expire(ctx, now, expirePage)
-	if w.reach.wrote(ctx, 0, err) != nil {
+	if w.reach.Wrote(ctx, 0, err) != nil {
 		return err
 	}
 	if n < expirePage {
@@ -129,12 +129,12 @@ func (w *waits) expire(ctx context.Context, now time.Time) error {
 // send stores an event and looks for the waits that it belongs to. It is
 // answered when the event is durable; the runs take it in their own time.
 func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) ringi.Result {
-	if !w.clock.known() {
+	if !w.clock.Known() {
 		if err := w.contact(ctx); err != nil {
 			return ringi.Result{Err: unavailable(err)}
 		}
 	}
-	now := w.clock.now()
+	now := w.clock.Now()
 	if a.ID == "" {
 		id, err := newUUID(now, w.random)
 		if err != nil {
@@ -149,7 +149,7 @@ func (w *waits) send(ctx context.Context, cmd ringi.Command, a ringi.SendEvent) 
 	event := ringi.SentEvent{ID: a.ID, Name: a.Name, Key: a.Key, Data: a.Data, SentAt: now}
 	created, err := w.Events.Send(ctx, cmd.Tenant, event, now.Add(min(keep, longestKeep)))
 	var known *store.EventKnown
-	if errors.As(w.reach.wrote(ctx, 0, err), &known) && sameEvent(known.Event, event) {
+	if errors.As(w.reach.Wrote(ctx, 0, err), &known) && sameEvent(known.Event, event) {
 		created, err = false, nil
 	}
 	if errors.As(err, &known) {

@@ -77,13 +77,13 @@ func (d *dispatcher) wish(cmd ringi.Command, of *ringi.PollRequest) *wish {
 	if checkPoll(&req) != nil {
 		return nil
 	}
-	now := d.clock.now()
+	now := d.clock.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.draining || d.waiting >= mostPolls {
 		return nil
 	}
-	d.seen.polled(req, now)
+	d.seen.Polled(req, now)
 	d.ticket++
 	w := &wish{of: of, req: req, line: d.line(req, now), ticket: d.ticket, done: make(chan struct{})}
 	w.held = d.collect(w.line, req)
@@ -119,7 +119,7 @@ func (d *dispatcher) top(ctx context.Context, w *wish) {
 	if d.fleet.outdated() != nil {
 		return
 	}
-	now := d.clock.now()
+	now := d.clock.Now()
 	d.mu.Lock()
 	n := w.room()
 	if w.line.sure {

@@ -1,4 +1,4 @@
-package engine
+package sense
 
 import (
 	"context"
@@ -15,15 +15,20 @@ import (
 // speaks to the store every second.
 const reachGap = 5 * time.Second
 
-// A reach knows since when this node has reached the store without a break,
+// A ReachConfig says how a node looks around. All but Probe must be set.
+type ReachConfig struct {
+	Local func() time.Time // the node's clock, monotonic
+	Up    func() bool      // whether workers can reach this node
+	Log   *slog.Logger
+	Probe bool // whether a write can be tried that changes nothing
+}
+
+// A Reach knows since when this node has reached the store without a break,
 // with its workers' endpoint up. A lease counts as lost only when it could
 // have been extended, and through this node it could not while either was
 // missing. Safe for concurrent use.
-type reach struct {
-	local func() time.Time
-	up    func() bool // whether workers can reach this node
-	log   *slog.Logger
-	probe bool // whether a write can be tried that changes nothing
+type Reach struct {
+	ReachConfig
 
 	mu      sync.Mutex
 	since   time.Time // zero while it is broken
@@ -40,22 +45,25 @@ const (
 	probeMost  = 4 << 20
 )
 
-// note takes the outcome of reading the store and hands it on. A failure under
+// NewReach makes one that has reached nothing yet.
+func NewReach(c ReachConfig) *Reach { return &Reach{ReachConfig: c} }
+
+// Note takes the outcome of reading the store and hands it on. A failure under
 // a context that has ended says nothing about the store: the caller left.
-func (r *reach) note(ctx context.Context, err error) error {
+func (r *Reach) Note(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt) {
 		r.broke(err)
 	} else if away, back := r.worked(); back {
-		r.log.Info("the database is back: this node goes on", "after", away.Round(time.Millisecond))
+		r.Log.Info("the database is back: this node goes on", "after", away.Round(time.Millisecond))
 	}
 	return err
 }
 
-func (r *reach) broke(err error) {
-	now := r.local()
+func (r *Reach) broke(err error) {
+	now := r.Local()
 	r.mu.Lock()
 	news := r.err == nil
 	if news {
@@ -64,13 +72,13 @@ func (r *reach) broke(err error) {
 	r.since, r.err = time.Time{}, err
 	r.mu.Unlock()
 	if news {
-		r.log.Warn("the database is away: nothing is answered that it does not hold, until it is back", "err", err)
+		r.Log.Warn("the database is away: nothing is answered that it does not hold, until it is back", "err", err)
 	}
 }
 
 // worked notes a success, and tells how long the store was away before it.
-func (r *reach) worked() (away time.Duration, back bool) {
-	now, up := r.local(), r.up()
+func (r *Reach) worked() (away time.Duration, back bool) {
+	now, up := r.Local(), r.Up()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pending > 0 {
@@ -89,13 +97,13 @@ func (r *reach) worked() (away time.Duration, back bool) {
 	return away, back
 }
 
-// wrote is note for a call that writes so many bytes, or some that nobody
+// Wrote is Note for a call that writes so many bytes, or some that nobody
 // counted: 0. A full disk can be read, and heartbeats cannot be kept on it, and
 // a database that somebody locked can be read too: until a write has worked the
 // reach is broken. One whose bytes are not known may have found nothing to
 // write, and proves nothing when it works.
-func (r *reach) wrote(ctx context.Context, bytes int, err error) error {
-	if r.probe {
+func (r *Reach) Wrote(ctx context.Context, bytes int, err error) error {
+	if r.Probe {
 		r.mu.Lock()
 		switch {
 		case err == nil && bytes > 0:
@@ -105,19 +113,19 @@ func (r *reach) wrote(ctx context.Context, bytes int, err error) error {
 		}
 		r.mu.Unlock()
 	}
-	return r.note(ctx, err)
+	return r.Note(ctx, err)
 }
 
-// unwritten is how many bytes have to be written before anything counts; 0: none.
-func (r *reach) unwritten() int {
+// Unwritten is how many bytes have to be written before anything counts; 0: none.
+func (r *Reach) Unwritten() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.pending
 }
 
-// restart begins the wait anew: another database answers, or its clock was set.
-func (r *reach) restart() {
-	now := r.local()
+// Restart begins the wait anew: another database answers, or its clock was set.
+func (r *Reach) Restart() {
+	now := r.Local()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.since.IsZero() {
@@ -125,10 +133,10 @@ func (r *reach) restart() {
 	}
 }
 
-// short is how much longer the reach must hold until it has held for d. It is
+// Short is how much longer the reach must hold until it has held for d. It is
 // d itself while the reach is broken.
-func (r *reach) short(d time.Duration) time.Duration {
-	now := r.local()
+func (r *Reach) Short(d time.Duration) time.Duration {
+	now := r.Local()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.since.IsZero() || now.Sub(r.seen) > reachGap {
@@ -137,9 +145,9 @@ func (r *reach) short(d time.Duration) time.Duration {
 	return max(d-now.Sub(r.since), 0)
 }
 
-// lost is why the store is not reached at this moment, or nil.
-func (r *reach) lost() error {
-	now := r.local()
+// Lost is why the store is not reached at this moment, or nil.
+func (r *Reach) Lost() error {
+	now := r.Local()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
