@@ -73,10 +73,12 @@ var mayImport = map[string][]string{
 	"console": {"."},
 	"notify":  {"."},
 
-	"sim":       {".", "workflow", "store", "store/faulty", "engine", "engine/replay", "worker", "outbox", "sim/fault", "sim/skip", "sim/story"},
-	"sim/fault": {},
-	"sim/skip":  {},
-	"sim/story": {"."},
+	"sim":         {".", "workflow", "store", "store/faulty", "engine", "engine/replay", "worker", "outbox", "sim/draw", "sim/fault", "sim/promise", "sim/skip", "sim/story"},
+	"sim/draw":    {".", "workflow"},
+	"sim/fault":   {},
+	"sim/promise": {".", "workflow", "sim/draw"},
+	"sim/skip":    {},
+	"sim/story":   {"."},
 
 	// The binary, with a package for each kind of reader of its help: cli is
 	// what they all have in common, and nothing but the rest of cmd/ringi may

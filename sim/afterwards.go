@@ -7,6 +7,8 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/engine/replay"
+	"github.com/ringiflow/ringi/sim/draw"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -63,10 +65,12 @@ func (w *world) heal() {
 		}
 	}
 	for _, h := range w.hands {
-		h.stalled = time.Time{}
+		if !w.shape.zombies { // there the last of them wake up in their own time
+			h.stalled = time.Time{}
+		}
 		h.start()
 	}
-	side := newHand(w, "worker for both", queueSide, 2)
+	side := newHand(w, "worker for both", draw.QueueSide, 2)
 	main := newHand(w, "worker for all", "default", 2)
 	w.hands = append(w.hands, side, main)
 	side.start()
@@ -76,7 +80,7 @@ func (w *world) heal() {
 // helping looks after the runs from time to time, less and less often, until
 // the end.
 func (w *world) helping(most time.Duration) {
-	w.after(w.actors.span(30*time.Second, most), "help", func() {
+	w.after(w.actors.Span(30*time.Second, most), "help", func() {
 		w.help(w.openRuns())
 		w.helping(min(most*5/4, 20*time.Hour))
 	})
@@ -124,7 +128,7 @@ func (w *world) help(open []*shadow) {
 			case st.Outcome != ringi.Open:
 			case st.Approval != nil:
 				w.helpVote(sh, st)
-			case st.Wait != nil && st.Wait.Event != "" && w.actors.hit(0.5):
+			case st.Wait != nil && st.Wait.Event != "" && w.actors.Hit(0.5):
 				w.crowd.event(st.Wait.Event, st.Wait.Key)
 			}
 		}
@@ -133,9 +137,9 @@ func (w *world) help(open []*shadow) {
 
 // helpVote lets everybody vote who has not.
 func (w *world) helpVote(sh *shadow, st *ringi.Step) {
-	for _, p := range people() {
+	for _, p := range draw.People() {
 		voted := slices.ContainsFunc(st.Approval.Votes, func(v ringi.Vote) bool { return v.Person == p.ID })
-		if p.Kind == ringi.Person && p.ID != "erin" && !voted && w.actors.hit(0.6) {
+		if p.Kind == ringi.Person && p.ID != "erin" && !voted && w.actors.Hit(0.6) {
 			w.crowd.send(p, sh.key.Run, ringi.DecideApproval{Step: st.ID, Approve: true, Digest: st.Approval.Digest}, nil)
 		}
 	}
@@ -222,7 +226,7 @@ func (w *world) auditEffects(sh *shadow) {
 // undoneElsewhere reports whether a repair run took care of the step.
 func (w *world) undoneElsewhere(sh *shadow, step string) bool {
 	for _, other := range w.watch.all() {
-		if other.state.RepairOf == sh.key.Run && undoOf(other.state, step) != nil {
+		if other.state.RepairOf == sh.key.Run && promise.UndoOf(other.state, step) != nil {
 			return true
 		}
 	}

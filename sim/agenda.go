@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/ringiflow/ringi/sim/promise"
+)
 
 // An entry is something that will happen in the world once its time has come:
 // a message arrives, a worker's call returns, a person looks at the list.
@@ -51,11 +55,11 @@ func (w *world) step() {
 		w.pass()
 		return
 	}
-	if w.depth == 0 && w.order.hit(0.04) { // everything takes its time
-		w.now = w.now.Add(w.order.span(0, 400*time.Millisecond))
+	if w.depth == 0 && w.order.Hit(0.04) { // everything takes its time
+		w.now = w.now.Add(w.order.Span(0, 400*time.Millisecond))
 		return
 	}
-	c := w.choices[w.order.below(len(w.choices))]
+	c := w.choices[w.order.Below(len(w.choices))]
 	if c.part != nil {
 		c.part.round()
 		return
@@ -86,7 +90,7 @@ func (w *world) pass() {
 	for _, n := range w.nodes {
 		for _, p := range n.parts {
 			if n.up {
-				soon = earlier(soon, later(p.due, n.asleep, w.now.Add(time.Millisecond)))
+				soon = earlier(soon, promise.Later(p.due, n.asleep, w.now.Add(time.Millisecond)))
 			}
 		}
 	}

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"bytes"
+
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/sim/story"
 )
 
@@ -32,8 +35,9 @@ func (x *watch) answered(n *node, cmd ringi.Command, r ringi.Result) {
 		x.w.fail("answer", "%s for run %s was answered on event %d, and only %d are durable", ringi.ActionName(cmd.Do), short(r.Run), r.Seq, sh.state.Seq)
 	}
 	x.proved(n, sh, cmd, r)
+	x.given(n, r.Tasks)
 	if isStart {
-		x.started(sh, r)
+		x.started(sh, cmd.Do.(ringi.Start), r)
 		return
 	}
 	x.answeredCall(sh, cmd, r)
@@ -54,6 +58,9 @@ func (x *watch) inDoubt(n *node, run ringi.RunID) bool {
 func (x *watch) submitted(cmd ringi.Command) {
 	if ref, kind := reportOf(cmd.Do); kind != "" {
 		x.reports[reportName{cmd.Run, ref, kind}]++
+		if f, ok := cmd.Do.(ringi.FailActivity); ok {
+			x.said[reportName{cmd.Run, ref, kind}] = f.Failure
+		}
 	}
 }
 
@@ -89,9 +96,12 @@ func (x *watch) proved(n *node, sh *shadow, cmd ringi.Command, r ringi.Result) {
 }
 
 // started holds the answers to starts of one key to one run.
-func (x *watch) started(sh *shadow, r ringi.Result) {
+func (x *watch) started(sh *shadow, start ringi.Start, r ringi.Result) {
 	if r.Err != nil || sh.state.Key == "" {
 		return
+	}
+	if !bytes.Equal(start.Input, sh.state.Input) {
+		x.w.fail("start_key", "a start with %s is answered with run %s, which was started with %s", start.Input, short(r.Run), sh.state.Input)
 	}
 	name := sh.state.Definition + "/" + sh.state.Key
 	if was, ok := x.keys[name]; ok && was != r.Run {
@@ -106,7 +116,7 @@ func (x *watch) answeredCall(sh *shadow, cmd ringi.Command, r ringi.Result) {
 		return
 	}
 	if a, ok := cmd.Do.(ringi.BeginActivity); ok && r.Answer.Outcome == ringi.Accepted && !x.begun(sh, a.CallRef) {
-		x.w.fail("begin", "run %s: %s was permitted to begin under %s, and the log does not say so", short(sh.key.Run), a.Step, tokenText(a.Token))
+		x.w.fail("begin", "run %s: %s was permitted to begin under %s, and the log does not say so", short(sh.key.Run), a.Step, promise.TokenText(a.Token))
 	}
 	if ref, kind := reportOf(cmd.Do); kind != "" {
 		x.reported(sh, ref, kind, r)
@@ -119,56 +129,54 @@ func (x *watch) reported(sh *shadow, ref ringi.CallRef, kind string, r ringi.Res
 	was, taken := sh.taken[ref.Token]
 	switch {
 	case r.Answer.Outcome == ringi.Accepted && !taken:
-		x.w.fail("report", "run %s: the report of %s under %s was accepted, and the log does not have it", short(sh.key.Run), ref.Step, tokenText(ref.Token))
+		x.w.fail("report", "run %s: the report of %s under %s was accepted, and the log does not have it", short(sh.key.Run), ref.Step, promise.TokenText(ref.Token))
 	case r.Answer.Outcome == ringi.Repeated && x.reports[reportName{sh.key.Run, ref, kind}] == 1:
-		x.w.fail("repeat", "run %s: the report of %s under %s was sent once, and is called a repeat", short(sh.key.Run), ref.Step, tokenText(ref.Token))
+		x.w.fail("repeat", "run %s: the report of %s under %s was sent once, and is called a repeat", short(sh.key.Run), ref.Step, promise.TokenText(ref.Token))
 	case r.Answer.Outcome != ringi.Stale:
 		return
 	case taken && was == kind:
-		x.w.fail("report", "run %s: the report of %s under %s was taken before, and its repeat is called stale", short(sh.key.Run), ref.Step, tokenText(ref.Token))
+		x.w.fail("report", "run %s: the report of %s under %s was taken before, and its repeat is called stale", short(sh.key.Run), ref.Step, promise.TokenText(ref.Token))
 	}
 	x.w.struck(fault.LateResult, "of run %s", short(sh.key.Run))
-	st := stepOf(sh.state, ref.Step)
-	if kind != "succeeded" || ref.Direction != ringi.Forward || st == nil || sh.state.End != nil || st.Effect == "pure" {
+	st := promise.StepOf(sh.state, ref.Step)
+	if kind != "succeeded" || ref.Direction != ringi.Forward || st == nil || sh.Asks[ringi.TokenSeq(ref.Token)] == nil || sh.Asks[ringi.TokenSeq(ref.Token)].Effect == "pure" {
 		return
 	}
-	if st.Outcome != ringi.Open && st.Outcome != ringi.Succeeded && !st.LateEffect && undoOf(sh.state, ref.Step) == nil {
+	if sh.state.End != nil {
+		x.repaired(sh, st)
+		return
+	}
+	if open := st.Outcome == ringi.Open || st.Outcome == ringi.Succeeded; open && promise.MustBegin(st.Effect) && sh.Permits[ref.Token] && ref.Attempt < st.Attempts && !sh.Two[st.ID] {
+		x.w.fail("two_effects", "run %s: attempt %d of %s succeeded after it was given up, attempt %d stands, and no person is asked", short(sh.key.Run), ref.Attempt, ref.Step, st.Attempts)
+	}
+	if st.Outcome != ringi.Open && st.Outcome != ringi.Succeeded && !st.LateEffect && promise.UndoOf(sh.state, ref.Step) == nil {
 		x.w.fail("late_effect", "run %s: %s had its effect after it was decided otherwise, and nobody will undo it", short(sh.key.Run), ref.Step)
+	}
+}
+
+// repaired holds an effect that is found after the end of its run to the run
+// that undoes it, which stands before the worker is answered.
+func (x *watch) repaired(sh *shadow, st *ringi.Step) {
+	def := x.w.definition(sh.state)
+	if def == nil || st.Outcome == ringi.Succeeded || sh.Undo(st.ID) != nil || sh.Late[st.ID] || sh.rewound {
+		return
+	}
+	if step := def.Step(st.ID); step == nil || step.Activity == nil || step.Activity.Compensate == nil {
+		return
+	}
+	if !x.w.undoneElsewhere(sh, st.ID) {
+		x.w.fail("late_effect", "run %s has ended, %s had its effect after that, and no run undoes it", short(sh.key.Run), st.ID)
 	}
 }
 
 // begun reports whether the log has the permission for a token.
 func (x *watch) begun(sh *shadow, ref ringi.CallRef) bool {
-	for _, c := range calls(sh.state, ref.Step, ref.Direction) {
+	for _, c := range promise.Calls(sh.state, ref.Step, ref.Direction) {
 		if c.Begun == ref.Token {
 			return true
 		}
 	}
 	return sh.taken[ref.Token] != "" || sh.state.End != nil
-}
-
-// calls lists the open calls of a step in a direction: one or none.
-func calls(s *ringi.State, step string, d ringi.Direction) []*ringi.Call {
-	if d == ringi.Undo {
-		for _, u := range s.Undos {
-			if u.Step == step && u.Call != nil {
-				return []*ringi.Call{u.Call}
-			}
-		}
-		return nil
-	}
-	for _, st := range s.Steps {
-		if st.ID != step {
-			continue
-		}
-		if d == ringi.Probe && st.Probe != nil {
-			return []*ringi.Call{st.Probe}
-		}
-		if d == ringi.Forward && st.Call != nil {
-			return []*ringi.Call{st.Call}
-		}
-	}
-	return nil
 }
 
 func errorText(err error) string {

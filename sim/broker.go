@@ -53,7 +53,7 @@ func (b *broker) Publish(_ context.Context, msgs []outbox.Message) []error {
 	}
 	if w.strikes(fault.RelayCrash, 0.15) {
 		w.struck(fault.RelayCrash, "with %d messages", len(msgs))
-		b.take(msgs[:w.faults.below(len(msgs)+1)])
+		b.take(msgs[:w.faults.Below(len(msgs)+1)])
 		panic(errRelayDied)
 	}
 	unheard := w.strikes(fault.SinkUnheard, 0.2)
@@ -96,5 +96,5 @@ func (b *broker) round() {
 	} else if err != nil {
 		b.w.fail("relay", "its round failed: %v", err)
 	}
-	b.w.idly(b.w.order.span(500*time.Millisecond, 4*time.Second), "relay", b.round)
+	b.w.idly(b.w.order.Span(500*time.Millisecond, 4*time.Second), "relay", b.round)
 }

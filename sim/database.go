@@ -9,6 +9,7 @@ import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -95,6 +96,7 @@ func (db *database) Beat(ctx context.Context, beats ...store.Beat) ([]store.Beat
 	answers, err := db.Driver.Beat(ctx, beats...)
 	for i, a := range answers {
 		if a.OK {
+			db.w.watch.beaten(beats[i])
 			db.w.watch.extend(beats[i].Key, beats[i].Token, beats[i].Now)
 		}
 	}
@@ -106,8 +108,19 @@ func (db *database) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentE
 	created, err := db.Driver.Send(ctx, tenant, e, keep)
 	if created {
 		db.w.stored[e.ID] = db.w.steps
+		db.w.watch.events = append(db.w.watch.events, storedEvent{e, tenant, keep})
 	}
 	return created, err
+}
+
+// Expire checks that nobody waits for what is removed.
+func (db *database) Expire(ctx context.Context, now time.Time, limit int) (int, error) {
+	before := db.w.watch.outdated(now)
+	n, err := db.Driver.Expire(ctx, now, limit)
+	if n > 0 {
+		db.w.watch.removed(now, before)
+	}
+	return n, err
 }
 
 // DueTimers counts the timers that are handed out more than once.
@@ -126,7 +139,15 @@ func (db *database) Settle(ctx context.Context, s store.Settlement) error {
 	for _, l := range s.Lapses {
 		db.w.struck(fault.HandOverLapsed, "lane %d of run %s", l.Lane, short(l.Key.Run))
 	}
-	return db.Driver.Settle(ctx, s)
+	var before []store.DueTask
+	if len(s.Lapses) > 0 {
+		before = db.leases()
+	}
+	err := db.Driver.Settle(ctx, s)
+	if len(s.Lapses) > 0 {
+		db.w.watch.gaveBack(s, before)
+	}
+	return err
 }
 
 // far is later than everything in a world.
@@ -185,7 +206,7 @@ func (db *database) nextInterest(latest time.Time) (at time.Time, ok bool) {
 		}
 		for _, t := range rows.Tasks {
 			if name := fmt.Sprint(sh.key.Run, "/", t.Lane); !held[name] && !t.Held {
-				look(later(t.ReadyAt, ready[name]))
+				look(promise.Later(t.ReadyAt, ready[name]))
 			}
 		}
 	}

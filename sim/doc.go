@@ -25,12 +25,13 @@
 // # Checks
 //
 // A watch behind the store folds every log as it grows. It holds each event to
-// the promises (transition.go, ballot.go), rows and snapshots to the log,
-// states in the memory of nodes to the log, and answers to what is durable.
-// Every command is decided twice. The services keep books of what really took
-// place, and complain about one effect too many. When all faults have ended,
-// every run must come to its end, or say what it waits for; then the books must
-// agree with what the runs say of themselves.
+// the promises (transition.go, and package promise with books of its own), rows
+// and snapshots to the log, states in the memory of nodes to the log, and answers
+// and tasks that go out to what is durable. Every command is decided twice. The
+// services keep books of what really took place, and complain about one effect
+// too many. When all faults have ended, every run must come to its end, or say
+// what it waits for; then the books must agree with what the runs say of
+// themselves.
 //
 // # Finding and repeating
 //

@@ -4,15 +4,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/sim/fault"
 )
 
 // drawFaults picks what may strike under a seed: every other fault, as strong
 // as drawn, so that a rare fault is not always hidden behind a loud one.
-func drawFaults(d *dice, of []fault.Kind) map[fault.Kind]float64 {
+func drawFaults(d *draw.Dice, of []fault.Kind) map[fault.Kind]float64 {
 	strength := map[fault.Kind]float64{}
 	for _, f := range fault.Kinds() {
-		drawn, much := d.hit(0.55), one(d, 0.5, 1, 1, 2)
+		drawn, much := d.Hit(0.55), draw.One(d, 0.5, 1, 1, 2)
 		switch {
 		case of == nil && drawn:
 			strength[f] = much
@@ -29,7 +30,7 @@ func (w *world) strikes(f fault.Kind, p float64) bool {
 	if w.calm || w.strength[f] == 0 {
 		return false
 	}
-	return w.faults.hit(p*w.strength[f]) && w.allowed()
+	return w.faults.Hit(p*w.strength[f]) && w.allowed()
 }
 
 // struck counts a fault and tells it.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/sim/fault"
 )
 
@@ -24,9 +25,9 @@ func (s *sender) alive() bool { return s.gone == nil || !s.gone() }
 // travel is how long a message is under way.
 func (w *world) travel() time.Duration {
 	if w.strikes(fault.MessageReordered, 0.08) {
-		return w.faults.span(0, 9*time.Second)
+		return w.faults.Span(0, 9*time.Second)
 	}
-	return w.order.span(200*time.Microsecond, 20*time.Millisecond)
+	return w.order.Span(200*time.Microsecond, 20*time.Millisecond)
 }
 
 // send brings something to a node: once, never, or twice.
@@ -108,7 +109,7 @@ func (s *sender) do(what string, commands []ringi.Command, then func([]ringi.Res
 			return
 		}
 		mine := tries
-		s.send(one(s.w.order, s.w.nodes...), what, func(n *node) {
+		s.send(draw.One(s.w.order, s.w.nodes...), what, func(n *node) {
 			n.do(commands, func(results []ringi.Result) {
 				s.back(n, what, func() {
 					if answered {
@@ -117,7 +118,7 @@ func (s *sender) do(what string, commands []ringi.Command, then func([]ringi.Res
 					if unavailable(results) {
 						if mine == tries { // else it is asked again already
 							mine = 0
-							s.w.after(s.w.order.span(100*time.Millisecond, 2*time.Second), what+" again of "+s.name, try)
+							s.w.after(s.w.order.Span(100*time.Millisecond, 2*time.Second), what+" again of "+s.name, try)
 						}
 						return
 					}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/sim/draw"
 )
 
 // A node is a process with an engine in it. A crash drops the engine as kill -9
@@ -77,7 +78,7 @@ func (n *node) start() {
 		Store: n.tap, Records: n.tap, Catalog: n.tap, Events: n.tap,
 		Decide: w.watch.decide(n), Observer: n.observer(),
 		Committers: plan.committers, BatchWrites: plan.batch, CacheBytes: plan.cache, SnapshotEvery: plan.snapshots,
-		Now: n.clock.now, Random: newDice(w.options.Seed, streamIDs+uint64(w.lives)),
+		Now: n.clock.now, Random: draw.New(w.options.Seed, draw.StreamIDs+uint64(w.lives)),
 	})
 	w.lives++
 	if err != nil {
@@ -107,7 +108,7 @@ func (n *node) crash() {
 	}
 	n.up, n.tap.dead, n.eng, n.parts, n.asked = false, true, nil, nil, nil
 	n.w.tell("node %s is dead", n.name)
-	n.w.after(n.w.order.span(100*time.Millisecond, 25*time.Second), "restart of "+n.name, n.restart)
+	n.w.after(n.w.order.Span(100*time.Millisecond, 25*time.Second), "restart of "+n.name, n.restart)
 }
 
 func (n *node) restart() {
@@ -154,11 +155,11 @@ func (p *part) round() {
 	}
 	switch {
 	case err != nil:
-		p.due = w.now.Add(w.order.span(20*time.Millisecond, time.Second))
+		p.due = w.now.Add(w.order.Span(20*time.Millisecond, time.Second))
 	case worked:
 		p.due = w.now
 	default:
-		p.due = w.now.Add(w.order.span(p.pause/2, p.pause+p.pause/2))
+		p.due = w.now.Add(w.order.Span(p.pause/2, p.pause+p.pause/2))
 	}
 	if worked || p.name == "leases" || p.name == "timers" || p.name == "waits" {
 		n.poke(p)
@@ -182,16 +183,6 @@ func (n *node) poke(by *part) {
 // awake reports whether the node runs and does not stand still.
 func (n *node) awake() bool { return n.up && !n.asleep.After(n.w.now) }
 
-// later is the latest of several times.
-func later(times ...time.Time) (last time.Time) {
-	for _, t := range times {
-		if t.After(last) {
-			last = t
-		}
-	}
-	return last
-}
-
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -208,6 +199,7 @@ func (n *node) answerPolls() {
 			tasks, done = a.asked.Tasks()
 		}
 		if done {
+			n.w.watch.given(n, tasks)
 			a.reply(tasks)
 		}
 		return done

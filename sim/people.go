@@ -7,30 +7,10 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/sim/story"
 )
-
-// people are the persons of a world, and a machine that would like to be one.
-func people() []ringi.Actor {
-	return []ringi.Actor{
-		{ID: "alice", Kind: ringi.Person, Groups: []string{"finance"}},
-		{ID: "bob", Kind: ringi.Person, Groups: []string{"finance", "managers"}},
-		{ID: "carol", Kind: ringi.Person, Groups: []string{"managers"}},
-		{ID: "dave", Kind: ringi.Person, Groups: []string{"managers", "finance"}},
-		{ID: "erin", Kind: ringi.Person, Groups: []string{"finance"}}, // who requests
-		{ID: "robot", Kind: ringi.Machine, Groups: []string{"finance", "managers"}},
-	}
-}
-
-func person(id string) (ringi.Actor, bool) {
-	for _, p := range people() {
-		if p.ID == id {
-			return p, true
-		}
-	}
-	return ringi.Actor{}, false
-}
 
 // A crowd is everybody who sends commands and is no worker: clients that start
 // runs and send events, people who vote, operators.
@@ -60,8 +40,8 @@ func (c *crowd) send(actor ringi.Actor, run ringi.RunID, do ringi.Action, then f
 func (c *crowd) begin() {
 	w, d := c.w, c.w.actors
 	c.starts++
-	start := drawStart(d, one(d, w.definitions...).Name, c.starts)
-	erin, _ := person("erin")
+	start := drawStart(d, draw.One(d, w.definitions...).Name, c.starts)
+	erin, _ := draw.Person("erin")
 	c.send(erin, "", start, func(r ringi.Result) {
 		if r.Err != nil || !r.Created {
 			w.struck(fault.StartRepeated, "of %s: %s", start.Definition, errorText(r.Err))
@@ -88,18 +68,18 @@ func (c *crowd) event(name, key string) {
 	sent := c.newEvent(name, key)
 	id := sent.ID
 	e := ringi.SendEvent{ID: id, Name: name, Key: key, Data: sent.Data}
-	if w.actors.hit(0.2) && !w.calm {
+	if w.actors.Hit(0.2) && !w.calm {
 		e.Keep = 30 * time.Second
 	}
 	if c.over(name, key) {
 		w.struck(fault.EventLate, "%s of %s %s", id, name, key)
 	}
-	robot, _ := person("robot")
+	robot, _ := draw.Person("robot")
 	w.count.commands["send_event"]++
 	c.send(robot, "", e, nil)
 	if w.strikes(fault.EventRepeated, 0.3) {
 		w.struck(fault.EventRepeated, "%s", id)
-		w.after(w.order.span(0, 5*time.Second), "event again", func() { c.send(robot, "", e, nil) })
+		w.after(w.order.Span(0, 5*time.Second), "event again", func() { c.send(robot, "", e, nil) })
 	}
 }
 
@@ -143,7 +123,7 @@ func (c *crowd) vote() {
 		return
 	}
 	w, d := c.w, c.w.actors
-	a := list[d.below(len(list))]
+	a := list[d.Below(len(list))]
 	p, v := drawVote(d, a)
 	send := func() { c.send(p, a.Run, v, func(r ringi.Result) { c.voted(p, r) }) }
 	send()
@@ -152,13 +132,13 @@ func (c *crowd) vote() {
 		send()
 	}
 	if w.strikes(fault.WithdrawRace, 0.25) {
-		w.after(d.span(0, 400*time.Millisecond), "withdrawal", func() {
+		w.after(d.Span(0, 400*time.Millisecond), "withdrawal", func() {
 			w.struck(fault.WithdrawRace, "%s on %s of run %s", p.ID, a.Step, short(a.Run))
 			c.send(p, a.Run, ringi.WithdrawDecision{Step: a.Step, Reason: "a second thought"}, nil)
 		})
 	}
 	if left := a.ExpiresAt.Sub(w.db.clock.now()); left > 0 && left < time.Hour && w.strikes(fault.ExpiryRace, 0.4) {
-		w.after(left-10*time.Millisecond+d.span(0, 20*time.Millisecond), "vote at the expiry", func() {
+		w.after(left-10*time.Millisecond+d.Span(0, 20*time.Millisecond), "vote at the expiry", func() {
 			w.struck(fault.ExpiryRace, "%s of run %s", a.Step, short(a.Run))
 			send()
 		})
@@ -178,13 +158,13 @@ func (c *crowd) operate() {
 	if len(runs) == 0 {
 		return
 	}
-	sh := runs[d.below(len(runs))]
-	op := ringi.Actor{ID: "op", Kind: one(d, ringi.Person, ringi.Machine)}
+	sh := runs[d.Below(len(runs))]
+	op := ringi.Actor{ID: "op", Kind: draw.One(d, ringi.Person, ringi.Machine)}
 	if sh.state.End != nil {
 		w.struck(fault.CommandAtEnded, "run %s", short(sh.key.Run))
 	}
 	var do ringi.Action
-	switch k := d.below(30); {
+	switch k := d.Below(30); {
 	case k < 3:
 		do = ringi.Cancel{Reason: "drawn"}
 	case k < 7:
@@ -206,7 +186,7 @@ func (c *crowd) resolve(sh *shadow, op ringi.Actor) {
 	if len(sh.state.Incidents) == 0 {
 		return
 	}
-	a := drawResolution(d, *sh.state.Incidents[d.below(len(sh.state.Incidents))])
+	a := drawResolution(d, *sh.state.Incidents[d.Below(len(sh.state.Incidents))])
 	c.send(op, sh.key.Run, a, nil)
 }
 

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/sim/fault"
-	"github.com/ringiflow/ringi/workflow"
+	"github.com/ringiflow/ringi/sim/promise"
 )
 
 // A service is what the activities call: the outside world, which knows
@@ -53,15 +54,15 @@ type outcome struct {
 func (s *service) call(task ringi.Task) outcome {
 	d := s.deed(task)
 	switch task.Activity {
-	case activityLook:
+	case draw.ActivityLook:
 		return s.look(task)
-	case activityFind:
+	case draw.ActivityFind:
 		return s.find(task)
-	case activityPut:
+	case draw.ActivityPut:
 		return s.put(task, d)
-	case activityUndo, activityHand:
+	case draw.ActivityUndo, draw.ActivityHand:
 		return s.undo(task, d, true)
-	case activityTake:
+	case draw.ActivityTake:
 		return s.undo(task, d, false)
 	}
 	return s.again(task, d)
@@ -72,7 +73,7 @@ func (s *service) deed(task ringi.Task) *deed {
 	name := deedName{run: task.Run, step: task.Step, direction: task.Direction}
 	if task.Direction == ringi.Undo {
 		if sh := s.w.watch.of(task.Tenant, task.Run); sh != nil {
-			if u := undoOf(sh.state, task.Step); u != nil {
+			if u := promise.UndoOf(sh.state, task.Step); u != nil {
 				name.edition = u.Edition
 			}
 		}
@@ -92,11 +93,11 @@ func (s *service) deed(task ringi.Task) *deed {
 // moment, under the largest token.
 func (s *service) permitted(task ringi.Task) bool {
 	sh := s.w.watch.of(task.Tenant, task.Run)
-	if sh == nil || sh.tokens[call(task.Step, task.Direction)] != task.Token {
+	if sh == nil || sh.tokens[promise.Call(task.Step, task.Direction)] != task.Token {
 		return false
 	}
-	for _, c := range calls(sh.state, task.Step, task.Direction) {
-		return !c.Idle && c.Seq == ringi.TokenSeq(task.Token) && (!workflow.Effect(c.Effect).NeedsBegin() || c.Begun == task.Token)
+	for _, c := range promise.Calls(sh.state, task.Step, task.Direction) {
+		return !c.Idle && c.Seq == ringi.TokenSeq(task.Token) && (!promise.MustBegin(c.Effect) || c.Begun == task.Token)
 	}
 	return false
 }
@@ -126,15 +127,15 @@ func (s *service) takesPlace(task ringi.Task, d *deed) {
 
 // String names a deed as a reader knows it.
 func (d *deed) String() string {
-	return fmt.Sprintf("%s%s of run %s", d.name.step, directionText(d.name.direction), short(d.name.run))
+	return fmt.Sprintf("%s%s of run %s", d.name.step, promise.DirectionText(d.name.direction), short(d.name.run))
 }
 
 // look only reads.
 func (s *service) look(task ringi.Task) outcome {
 	switch {
-	case s.w.actors.hit(0.1):
+	case s.w.actors.Hit(0.1):
 		return declined()
-	case s.w.actors.hit(0.08):
+	case s.w.actors.Hit(0.08):
 		return flaky("")
 	}
 	return s.answer(task)
@@ -145,7 +146,7 @@ func (s *service) put(task ringi.Task, d *deed) outcome {
 	switch {
 	case d.times+d.excused > 0 && d.answer != nil:
 		return outcome{output: d.answer}
-	case d.refused || d.undone || d.times+d.excused == 0 && s.w.actors.hit(0.1):
+	case d.refused || d.undone || d.times+d.excused == 0 && s.w.actors.Hit(0.1):
 		d.refused = true
 		return declined()
 	case s.w.strikes(fault.ServiceFlaky, 0.12):
@@ -165,7 +166,7 @@ func (s *service) put(task ringi.Task, d *deed) outcome {
 // again takes place each time that it is called.
 func (s *service) again(task ringi.Task, d *deed) outcome {
 	switch {
-	case d.undone || s.w.actors.hit(0.15):
+	case d.undone || s.w.actors.Hit(0.15):
 		return declined()
 	case s.w.strikes(fault.ServiceFlaky, 0.1):
 		s.w.struck(fault.ServiceFlaky, "%s says that nothing took place", d)
@@ -188,7 +189,7 @@ func (s *service) again(task ringi.Task, d *deed) outcome {
 func (s *service) find(task ringi.Task) outcome {
 	if s.w.strikes(fault.ProbeUnknown, 0.5) {
 		s.w.struck(fault.ProbeUnknown, "about %s of run %s", task.Step, short(task.Run))
-		return one(s.w.actors, flaky(""), outcome{output: json.RawMessage(`{"applied":"unknown"}`)})
+		return draw.One(s.w.actors, flaky(""), outcome{output: json.RawMessage(`{"applied":"unknown"}`)})
 	}
 	var in struct {
 		Key string `json:"key"`
@@ -211,8 +212,8 @@ func (s *service) undo(task ringi.Task, d *deed, keyed bool) outcome {
 	switch {
 	case s.w.strikes(fault.ServiceFlaky, 0.15):
 		s.w.struck(fault.ServiceFlaky, "%s fails", d)
-		return flaky(one(s.w.actors, ringi.AppliedNo, ""))
-	case s.w.actors.hit(0.1):
+		return flaky(draw.One(s.w.actors, ringi.AppliedNo, ""))
+	case s.w.actors.Hit(0.1):
 		return declined()
 	}
 	s.takesPlace(task, d)
@@ -236,7 +237,7 @@ func (s *service) answer(task ringi.Task) outcome {
 		s.w.struck(fault.BadOutput, "of %s of run %s", task.Step, short(task.Run))
 		return outcome{output: json.RawMessage(fmt.Sprintf(`{"id":%d}`, s.serial))}
 	}
-	return outcome{output: json.RawMessage(fmt.Sprintf(`{"id":"x%d","n":%d}`, s.serial, s.w.actors.below(10)))}
+	return outcome{output: json.RawMessage(fmt.Sprintf(`{"id":"x%d","n":%d}`, s.serial, s.w.actors.Below(10)))}
 }
 
 func declined() outcome {
@@ -251,14 +252,14 @@ func flaky(applied ringi.Applied) outcome {
 // its answer is back.
 func (s *service) length(task ringi.Task) (until, back time.Duration) {
 	d := s.w.actors
-	until, back = d.span(time.Millisecond, 300*time.Millisecond), d.span(time.Millisecond, 300*time.Millisecond)
+	until, back = d.Span(time.Millisecond, 300*time.Millisecond), d.Span(time.Millisecond, 300*time.Millisecond)
 	switch {
-	case d.hit(0.1) && !s.w.calm:
-		until += d.span(0, task.Timeout+5*time.Second) // may be longer than it has
-	case d.hit(0.08) && !s.w.calm:
-		back += d.span(0, task.Timeout+5*time.Second)
-	case d.hit(0.2):
-		until += d.span(0, 4*time.Second)
+	case d.Hit(0.1) && !s.w.calm:
+		until += d.Span(0, task.Timeout+5*time.Second) // may be longer than it has
+	case d.Hit(0.08) && !s.w.calm:
+		back += d.Span(0, task.Timeout+5*time.Second)
+	case d.Hit(0.2):
+		until += d.Span(0, 4*time.Second)
 	}
 	return until, back
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -22,7 +24,7 @@ const longMemory = 64
 func recall[T any](t *tap, m *memory[T], now []T, what func(T) string) []T {
 	w := t.node.w
 	if len(m.seen) > 0 && w.strikes(fault.SweepRepeated, 0.05) {
-		old := m.seen[w.faults.below(len(m.seen))]
+		old := m.seen[w.faults.Below(len(m.seen))]
 		w.struck(fault.SweepRepeated, "%s acts on %s once more", t.node.name, what(old))
 		now = append(slices.Clone(now), old)
 	}
@@ -47,7 +49,7 @@ func (t *tap) hurry(due []store.DueTimer) []store.DueTimer {
 	if len(of) == 0 || !w.strikes(fault.TimerEarly, 0.02) {
 		return due
 	}
-	early := one(w.faults, of...)
+	early := draw.One(w.faults, of...)
 	w.struck(fault.TimerEarly, "%s fires %s of run %s", t.node.name, early.ID, short(early.Key.Run))
 	return append(slices.Clone(due), early)
 }
@@ -59,7 +61,7 @@ func (t *tap) lastMoment(now time.Time) {
 	w := t.node.w
 	for _, sh := range w.watch.all() {
 		for _, tm := range sh.state.Timers {
-			st := stepOf(sh.state, tm.Step)
+			st := promise.StepOf(sh.state, tm.Step)
 			if st == nil || st.Wait == nil || st.Wait.Event == "" || sh.state.Paused != nil || tm.FireAt.Sub(now) > 4*time.Second || w.late[sh.key.Run] || !w.strikes(fault.EventLastMoment, 0.4) {
 				continue
 			}
@@ -85,7 +87,7 @@ func (t *tap) doom(writes []store.Write) {
 		return
 	}
 	t.doomed = ""
-	w.now = later(w.now, t.until)
+	w.now = promise.Later(w.now, t.until)
 	w.depth++
 	defer func() { w.depth-- }()
 	for _, p := range t.node.parts {

@@ -59,7 +59,7 @@ func (t *tap) plan(c faulty.Call) faulty.Fault {
 			return faulty.After
 		case w.strikes(fault.CommitLate, 0.02):
 			w.struck(fault.CommitLate, "%s, %d writes", t.node.name, c.Writes)
-			w.after(w.order.span(0, 4*time.Second), "late commit of "+t.node.name, func() { w.land(t) })
+			w.after(w.order.Span(0, 4*time.Second), "late commit of "+t.node.name, func() { w.land(t) })
 			return faulty.Late
 		}
 	case c.Op == faulty.Commit:
@@ -119,7 +119,7 @@ func (t *tap) wait(op faulty.Op) {
 	w := t.node.w
 	if !t.dead && w.depth < deepest && w.strikes(fault.StoreSlow, 0.03) {
 		w.struck(fault.StoreSlow, "%s of %s", op, t.node.name)
-		w.meanwhile(w.order.from(1, 12))
+		w.meanwhile(w.order.From(1, 12))
 	}
 	if t.dead {
 		panic(crashed{t})

@@ -2,11 +2,11 @@ package sim
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -21,6 +21,8 @@ type transition struct {
 	leases []store.DueTask // as they stood before, when an attempt is given up
 	by     *tap            // whose commit it is; nil when nobody knows
 	status ringi.Status
+
+	promise.Turn
 }
 
 func (t *transition) fail(what, format string, args ...any) {
@@ -40,7 +42,24 @@ func (t *transition) ordered(how ...ringi.Resolution) bool {
 	})
 }
 
-func (t *transition) begin() { t.status = t.sh.state.Status() }
+func (t *transition) begin() {
+	x, sh := t.x, t.sh
+	t.status = sh.state.Status()
+	t.Turn = promise.Turn{
+		Books: &sh.Books, Events: t.events, Rewound: sh.rewound,
+		Tokens: sh.tokens, Keys: sh.keys, Fail: t.fail, Jumped: x.w.now.Sub(x.w.db.jumped) < time.Minute,
+		Said: func(ref ringi.CallRef) (ringi.Failure, bool) {
+			f, ok := x.said[reportName{sh.key.Run, ref, "failed"}]
+			return f, ok
+		},
+		Reached: func(token int64) (node string, there time.Duration, known bool) {
+			if t.by == nil {
+				return "", 0, false
+			}
+			return t.by.node.name, t.by.swept[sweptName{sh.key, token}], true
+		},
+	}
+}
 
 // end looks at the whole transition.
 func (t *transition) end() {
@@ -48,6 +67,8 @@ func (t *transition) end() {
 	if was.Final() && was != is {
 		t.fail("final", "it was %s and is %s", was, is)
 	}
+	t.State, t.Def = t.sh.state, t.x.w.definition(t.sh.state)
+	t.End()
 }
 
 // check looks at one event, before it is folded.
@@ -61,11 +82,14 @@ func (t *transition) check(i int, e ringi.Event) {
 	case s.End != nil:
 		t.fail("closed_log", "event %d was written behind the end", e.Seq)
 	}
+	t.State, t.Def = s, t.x.w.definition(s)
+	t.Check(e)
 	switch f := e.Fact.(type) {
 	case ringi.ActivityScheduled:
 		t.scheduled(f)
 	case ringi.ActivityRetried:
 		t.retried(f)
+		t.x.w.wake(t.sh.key.Run, f)
 	case ringi.ActivityStarted:
 		if s.Paused != nil {
 			t.fail("paused", "%s was permitted to begin while it is paused", f.Step)
@@ -82,20 +106,14 @@ func (t *transition) check(i int, e ringi.Event) {
 		t.fired(e.At, f)
 	case ringi.EventReceived:
 		t.received(f)
-	case ringi.DecisionRecorded:
-		t.voted(e.At, f)
-	case ringi.StepEnded:
-		t.stepEnded(f)
 	case ringi.UndoRegistered:
-		if st := stepOf(s, f.Step); st != nil && st.Effect == string(workflow.Idempotent) && t.sh.denied[f.Step] && !t.sh.ordered[f.Step] {
+		if st := promise.StepOf(s, f.Step); st != nil && st.Effect == string(workflow.Idempotent) && t.sh.denied[f.Step] && !t.sh.ordered[f.Step] {
 			t.fail("settled", "%s is to be undone although its service said a definite no", f.Step)
 		}
 	case ringi.IncidentOpened:
 		t.undoGivenUp(e.At, f.Incident)
 	case ringi.UnwindStarted:
 		t.unwound()
-	case ringi.RunEnded:
-		t.ended(f)
 	}
 	t.remember(e)
 }
@@ -103,6 +121,7 @@ func (t *transition) check(i int, e ringi.Event) {
 // remember keeps what later checks need.
 func (t *transition) remember(e ringi.Event) {
 	sh := t.sh
+	sh.Note(sh.state, e)
 	switch f := e.Fact.(type) {
 	case ringi.MessageEmitted:
 		sh.sent = append(sh.sent, f.ID)
@@ -128,49 +147,22 @@ func (t *transition) remember(e ringi.Event) {
 			sh.excused[f.Step] = true
 		}
 	case ringi.IncidentResolved:
-		if i := incident(sh.state, f.ID); i != nil && f.How != ringi.ResolveWithdrawn && i.Step != "" {
+		if i := promise.Incident(sh.state, f.ID); i != nil && f.How != ringi.ResolveWithdrawn && i.Step != "" {
 			sh.ordered[i.Step] = true
 		}
 	}
 }
 
-func incident(s *ringi.State, id int64) *ringi.Incident {
-	for _, i := range s.Incidents {
-		if i.ID == id {
-			return i
-		}
-	}
-	return nil
-}
-
-func stepOf(s *ringi.State, id string) *ringi.Step {
-	for _, st := range s.Steps {
-		if st.ID == id {
-			return st
-		}
-	}
-	return nil
-}
-
-func undoOf(s *ringi.State, step string) *ringi.UndoEntry {
-	for _, u := range s.Undos {
-		if u.Step == step {
-			return u
-		}
-	}
-	return nil
-}
-
 // scheduled holds a new call to one key for ever, and to the order of undoing.
 func (t *transition) scheduled(f ringi.ActivityScheduled) {
 	s, edition := t.sh.state, 0
-	u := undoOf(s, f.Step)
+	u := promise.UndoOf(s, f.Step)
 	if f.Direction == ringi.Undo && u != nil {
 		edition = u.Edition
 	}
-	name := call(f.Step, f.Direction) + "/" + itoa(int64(edition))
+	name := promise.Call(f.Step, f.Direction) + "/" + promise.Itoa(int64(edition))
 	if was, ok := t.sh.keys[name]; ok && was != f.Key {
-		t.fail("key", "%s%s was called with key %q, and now with %q", f.Step, directionText(f.Direction), was, f.Key)
+		t.fail("key", "%s%s was called with key %q, and now with %q", f.Step, promise.DirectionText(f.Direction), was, f.Key)
 	}
 	for other, key := range t.sh.keys {
 		if other != name && key == f.Key {
@@ -178,15 +170,18 @@ func (t *transition) scheduled(f ringi.ActivityScheduled) {
 		}
 	}
 	t.sh.keys[name] = f.Key
+	if f.Direction == ringi.Undo && u != nil && u.Key != f.Key {
+		t.fail("key", "the undo of %s is called with key %q, and was registered with %q", f.Step, f.Key, u.Key)
+	}
 	switch {
 	case f.Direction == ringi.Undo:
 		t.undoing(f, u)
-	case f.Direction == ringi.Forward && s.Unwind != nil && !strings.HasPrefix(f.Scope, "on_failure"):
+	case f.Direction == ringi.Forward && s.Unwind != nil && !promise.Afterwards(f.Scope):
 		t.fail("forward", "%s is begun although the run is being undone", f.Step)
 	}
-	for _, c := range calls(s, f.Step, f.Direction) {
+	for _, c := range promise.Calls(s, f.Step, f.Direction) {
 		if !c.Idle {
-			t.fail("two_calls", "%s%s is scheduled while an attempt of it is open", f.Step, directionText(f.Direction))
+			t.fail("two_calls", "%s%s is scheduled while an attempt of it is open", f.Step, promise.DirectionText(f.Direction))
 		}
 	}
 }
@@ -202,7 +197,7 @@ func (t *transition) undoing(f ringi.ActivityScheduled, u *ringi.UndoEntry) {
 	if s.Unwind == nil && !u.Late {
 		t.fail("undo", "%s is undone while the run goes forward", f.Step)
 	}
-	for _, c := range calls(s, f.Step, ringi.Forward) {
+	for _, c := range promise.Calls(s, f.Step, ringi.Forward) {
 		if !c.Idle {
 			t.fail("undo", "%s is undone while an attempt of it is open", f.Step)
 		}
@@ -211,22 +206,18 @@ func (t *transition) undoing(f ringi.ActivityScheduled, u *ringi.UndoEntry) {
 		return
 	}
 	for _, st := range s.Steps {
-		if st.Call != nil && !st.Call.Idle && !strings.HasPrefix(st.Scope, "on_failure") {
+		if (st.Call != nil && !st.Call.Idle || st.Probe != nil) && !promise.Afterwards(st.Scope) {
 			t.fail("undo", "%s is undone while %s may still have its effect", f.Step, st.ID)
 		}
-	}
-	later := false
-	for _, other := range s.Undos {
-		if later && other.Outcome == ringi.Open {
-			t.fail("undo_order", "%s is undone before %s, which was completed after it", f.Step, other.Step)
+		if i := promise.Incident(s, st.Incident); i != nil && i.Kind == ringi.IncidentUnknown {
+			t.fail("undo", "%s is undone while nobody has said what became of %s", f.Step, st.ID)
 		}
-		later = later || other == u
 	}
 }
 
 // undoGivenUp holds the end of an undo's tries to its budget.
 func (t *transition) undoGivenUp(at time.Time, i ringi.Incident) {
-	u, def := undoOf(t.sh.state, i.Step), t.x.w.definition(t.sh.state)
+	u, def := promise.UndoOf(t.sh.state, i.Step), t.x.w.definition(t.sh.state)
 	if i.Kind != ringi.IncidentUndo || i.Direction != ringi.Undo || u == nil || u.Call == nil || def == nil {
 		return
 	}
@@ -245,12 +236,12 @@ func (t *transition) retried(f ringi.ActivityRetried) {
 	if f.Direction != ringi.Forward {
 		return
 	}
-	st := stepOf(s, f.Step)
+	st := promise.StepOf(s, f.Step)
 	if st == nil {
 		t.fail("retry", "%s is tried again and was never begun", f.Step)
 		return
 	}
-	if s.Unwind != nil && !strings.HasPrefix(st.Scope, "on_failure") {
+	if s.Unwind != nil && !promise.Afterwards(st.Scope) {
 		t.fail("forward", "%s is tried again although the run is being undone", f.Step)
 	}
 	if f.Fresh {
@@ -264,28 +255,23 @@ func (t *transition) retried(f ringi.ActivityRetried) {
 			t.fail("probeable", "%s is tried again although nobody knows what became of the attempt before", f.Step)
 		}
 	}
-	if def := t.x.w.definition(s); def != nil {
-		if step := def.Step(f.Step); step != nil && f.Attempt-st.Call.Fresh > step.Retry.Attempts {
-			t.fail("budget", "%s is tried for the %d. time, and may be %d times", f.Step, f.Attempt-st.Call.Fresh, step.Retry.Attempts)
-		}
-	}
 }
 
 // settled holds a result to the attempt under way and the largest token.
 func (t *transition) settled(ref ringi.CallRef, done bool) {
 	sh := t.sh
 	if sh.taken[ref.Token] != "" && !sh.rewound {
-		t.fail("token", "token %s of %s was answered for twice", tokenText(ref.Token), ref.Step)
+		t.fail("token", "token %s of %s was answered for twice", promise.TokenText(ref.Token), ref.Step)
 	}
-	if last := sh.tokens[call(ref.Step, ref.Direction)]; ref.Token != last && !sh.rewound {
-		t.fail("token", "a result under token %s of %s counts, and the latest is %s", tokenText(ref.Token), ref.Step, tokenText(last))
+	if last := sh.tokens[promise.Call(ref.Step, ref.Direction)]; ref.Token != last && !sh.rewound {
+		t.fail("token", "a result under token %s of %s counts, and the latest is %s", promise.TokenText(ref.Token), ref.Step, promise.TokenText(last))
 	}
-	for _, c := range calls(sh.state, ref.Step, ref.Direction) {
+	for _, c := range promise.Calls(sh.state, ref.Step, ref.Direction) {
 		inDoubt := c.Begun == ref.Token // its own word is better than any guess
 		if c.Attempt != ref.Attempt || c.Seq != ringi.TokenSeq(ref.Token) || c.Idle && !inDoubt {
 			t.fail("attempt", "a result of attempt %d of %s counts, and attempt %d is under way", ref.Attempt, ref.Step, c.Attempt)
 		}
-		if done && workflow.Effect(c.Effect).NeedsBegin() && c.Begun != ref.Token && !sh.rewound {
+		if done && promise.MustBegin(c.Effect) && c.Begun != ref.Token && !sh.rewound {
 			t.fail("begin", "a result of %s counts that was never permitted to begin", ref.Step)
 		}
 	}
@@ -293,7 +279,7 @@ func (t *transition) settled(ref ringi.CallRef, done bool) {
 
 // timedOut holds the end of a lease to what nobody could have extended.
 func (t *transition) timedOut(at time.Time, f ringi.ActivityTimedOut) {
-	t.x.w.struck(fault.LeaseExpired, "%s%s of run %s: %s", f.Step, directionText(f.Direction), short(t.sh.key.Run), f.Why)
+	t.x.w.struck(fault.LeaseExpired, "%s%s of run %s: %s", f.Step, promise.DirectionText(f.Direction), short(t.sh.key.Run), f.Why)
 	for _, l := range t.leases {
 		if l.Key != t.sh.key || l.Row.Step != f.Step || l.Row.Direction != f.Direction {
 			continue
@@ -305,10 +291,10 @@ func (t *transition) timedOut(at time.Time, f ringi.ActivityTimedOut) {
 			return
 		}
 		if l.Token != f.Token || !l.Leased {
-			t.fail("lease", "%s is given up under token %s, and the row has %s", f.Step, tokenText(f.Token), tokenText(l.Token))
+			t.fail("lease", "%s is given up under token %s, and the row has %s", f.Step, promise.TokenText(f.Token), promise.TokenText(l.Token))
 		}
 		if !l.Confirmed && l.Row.Begun == 0 && !l.Row.Awaited {
-			t.fail("hand_over", "%s is given up as an attempt, and its hand-over under token %s was never confirmed", f.Step, tokenText(f.Token))
+			t.fail("hand_over", "%s is given up as an attempt, and its hand-over under token %s was never confirmed", f.Step, promise.TokenText(f.Token))
 		}
 		// A node that slept stamps what it decided before with too early a time.
 		if now := t.x.w.db.clock.now(); now.After(at) {
@@ -326,7 +312,7 @@ func (t *transition) timedOut(at time.Time, f ringi.ActivityTimedOut) {
 
 // tolerance is how far a node may be off when it tells the database's time: two
 // seconds are taken for no jump.
-const tolerance = 3 * time.Second
+const tolerance = promise.Tolerance
 
 // reach holds the node that gives an attempt up to the rule that it must have
 // been there for the whole lease.
@@ -363,6 +349,9 @@ func (t *transition) fired(at time.Time, f ringi.TimerFired) {
 			if at.Before(tm.FireAt) {
 				t.fail("timer", "timer %s fired at %s, and is due at %s", f.Timer, at, tm.FireAt)
 			}
+			if st := promise.StepOf(s, tm.Step); tm.Step != "" && (st == nil || st.Outcome != ringi.Open) {
+				t.fail("timer", "timer %s fired, and its step has ended", f.Timer)
+			}
 			return
 		}
 	}
@@ -375,7 +364,7 @@ func (t *transition) received(f ringi.EventReceived) {
 	if t.sh.given[f.ID+"/"+f.Step] {
 		t.fail("event_twice", "event %s was given to %s twice", f.ID, f.Step)
 	}
-	st := stepOf(s, f.Step)
+	st := promise.StepOf(s, f.Step)
 	switch {
 	case st == nil || st.Wait == nil || st.Outcome != ringi.Open:
 		t.fail("event", "event %s was given to %s, which does not wait", f.ID, f.Step)
@@ -407,21 +396,5 @@ func (t *transition) unwound() {
 		if st.Irreversible && certain {
 			t.fail("pivot", "it turns around although %s cannot be undone and had its effect", st.ID)
 		}
-	}
-}
-
-// ended holds an end to what it claims.
-func (t *transition) ended(f ringi.RunEnded) {
-	s := t.sh.state
-	if f.Status == ringi.Terminated || f.Status == ringi.Completed {
-		return
-	}
-	for _, u := range s.Undos {
-		if u.Outcome == ringi.Open {
-			t.fail("undo", "it ends as %s, and %s is not undone", f.Status, u.Step)
-		}
-	}
-	if s.Unwind == nil {
-		t.fail("end", "it ends as %s and never turned around", f.Status)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 )
@@ -12,12 +13,12 @@ import (
 // trouble lets one of the larger things break.
 func (w *world) trouble() {
 	d := w.faults
-	n := w.nodes[d.below(len(w.nodes))]
+	n := w.nodes[d.Below(len(w.nodes))]
 	h := w.busyHand()
-	if w.strength[fault.RestoreOverslept] > 0 && d.hit(0.15) {
+	if w.strength[fault.RestoreOverslept] > 0 && d.Hit(0.15) {
 		w.restore()
 	}
-	switch d.below(14) {
+	switch d.Below(14) {
 	case 0:
 		if n.up && w.strikes(fault.NodeCrash, 0.8) {
 			w.struck(fault.NodeCrash, "%s", n.name)
@@ -32,22 +33,22 @@ func (w *world) trouble() {
 	case 4:
 		if w.strikes(fault.ClockDrift, 0.7) {
 			w.struck(fault.ClockDrift, "%s", n.name)
-			n.clock.set(0, one(d, 0.96, 1.04, 1))
+			n.clock.set(0, draw.One(d, 0.96, 1.04, 1))
 		}
 	case 5:
 		if w.strikes(fault.StoreOutage, 0.7) && !w.storeDown() {
-			w.outage(fault.StoreOutage, d.span(100*time.Millisecond, 8*time.Second))
+			w.outage(fault.StoreOutage, d.Span(100*time.Millisecond, 8*time.Second))
 		}
 	case 6:
 		if w.strikes(fault.StoreOutageLong, 0.5) && !w.storeDown() {
-			w.outage(fault.StoreOutageLong, d.span(35*time.Second, 3*time.Minute))
+			w.outage(fault.StoreOutageLong, d.Span(35*time.Second, 3*time.Minute))
 		}
 	case 7:
 		if n.up && w.strikes(fault.StoreCut, 0.7) {
 			w.struck(fault.StoreCut, "%s", n.name)
 			n.cut = true
 			life := n.life
-			w.after(d.span(time.Second, 50*time.Second), "end of the cut of "+n.name, func() {
+			w.after(d.Span(time.Second, 50*time.Second), "end of the cut of "+n.name, func() {
 				if n.life == life {
 					n.cut = false
 				}
@@ -66,12 +67,12 @@ func (w *world) trouble() {
 
 // busyHand is a worker that has something in its hands, if there is one.
 func (w *world) busyHand() *hand {
-	h := w.hands[w.faults.below(len(w.hands))]
+	h := w.hands[w.faults.Below(len(w.hands))]
 	for range len(w.hands) {
 		if h.up && len(h.jobs) > 0 {
 			break
 		}
-		h = w.hands[w.faults.below(len(w.hands))]
+		h = w.hands[w.faults.Below(len(w.hands))]
 	}
 	return h
 }
@@ -86,7 +87,7 @@ func (w *world) rest(n *node) {
 	if !n.up || w.depth > 0 || n.asleep.After(w.now) {
 		return
 	}
-	length := w.faults.span(time.Second, one(w.faults, 4*time.Second, 30*time.Second, 3*time.Minute))
+	length := w.faults.Span(time.Second, draw.One(w.faults, 4*time.Second, 30*time.Second, 3*time.Minute))
 	switch {
 	case w.strikes(fault.NodeStalled, 0.6):
 		w.struck(fault.NodeStalled, "%s for %s", n.name, clockText(length))
@@ -103,7 +104,7 @@ func (w *world) stall(h *hand) {
 	if !h.up || len(h.jobs) == 0 || !w.strikes(fault.WorkerStalled, 0.9) {
 		return
 	}
-	w.standStill(h, w.faults.span(time.Second, one(w.faults, 10*time.Second, time.Minute, 4*time.Minute)))
+	w.standStill(h, w.faults.Span(time.Second, draw.One(w.faults, 10*time.Second, time.Minute, 4*time.Minute)))
 }
 
 // standStill stops a worker for some time, and looks what it wakes up to.
@@ -130,8 +131,8 @@ func (w *world) jump() {
 		return
 	}
 	d := w.faults
-	by := one(d, d.span(0, 1900*time.Millisecond), d.span(3*time.Second, 2*time.Minute), d.span(0, time.Hour))
-	if d.hit(0.5) {
+	by := draw.One(d, d.Span(0, 1900*time.Millisecond), d.Span(3*time.Second, 2*time.Minute), d.Span(0, time.Hour))
+	if d.Hit(0.5) {
 		by = -by
 	}
 	w.struck(fault.ClockJump, "of the database by %s", by)
@@ -146,7 +147,7 @@ func (w *world) restore() {
 	memory, ok := w.db.Driver.(*store.Memory)
 	switch {
 	case w.strength[fault.StoreRestored]+w.strength[fault.RestoreOverslept] == 0 || !ok:
-	case w.db.backup == nil || w.faults.hit(0.5):
+	case w.db.backup == nil || w.faults.Hit(0.5):
 		w.db.backup = memory.Copy("backup")
 	case w.depth == 0 && (w.strikes(fault.StoreRestored, 0.5) || w.strikes(fault.RestoreOverslept, 0.5)):
 		s := w.oversleep()
@@ -164,7 +165,7 @@ type sleeper struct {
 
 // oversleep chooses a node that sleeps through what comes now, or none.
 func (w *world) oversleep() *sleeper {
-	n := one(w.faults, w.nodes...)
+	n := draw.One(w.faults, w.nodes...)
 	if len(w.nodes) < 2 || !n.awake() || !w.strikes(fault.RestoreOverslept, 0.9) {
 		return nil
 	}
@@ -236,7 +237,7 @@ func (w *world) tempt(d store.DueTask) {
 }
 
 func (w *world) lastBeat(j *job) {
-	n := one(w.order, w.nodes...)
+	n := draw.One(w.order, w.nodes...)
 	if !n.awake() || j.dropped {
 		return
 	}
@@ -258,17 +259,17 @@ func (w *world) meddle(run ringi.RunID) {
 	hasten := func(d time.Duration, do ringi.Action) {
 		cmd := ringi.Command{Tenant: ringi.DefaultTenant, Run: run, Actor: op, Do: do}
 		w.after(d, "operator at that moment", func() {
-			if n := one(w.order, w.nodes...); n.awake() {
+			if n := draw.One(w.order, w.nodes...); n.awake() {
 				n.do([]ringi.Command{cmd}, func([]ringi.Result) {})
 			}
 		})
 	}
-	if w.faults.hit(0.2) {
+	if w.faults.Hit(0.2) {
 		hasten(0, ringi.Cancel{Reason: "just then"})
 		return
 	}
 	hasten(0, ringi.Pause{Reason: "just then"})
-	if w.faults.hit(0.6) {
+	if w.faults.Hit(0.6) {
 		hasten(0, ringi.Resume{Reason: "just then"})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/sim/story"
 	"github.com/ringiflow/ringi/store"
 )
@@ -23,14 +24,19 @@ type watch struct {
 	keys       map[string]ringi.RunID
 	handOuts   int
 	reports    map[reportName]int
+	said       map[reportName]ringi.Failure // what workers said of failures
+	lapsed     map[sweptName]bool           // hand-outs that were given back
+	events     []storedEvent
 	extended   map[sweptName]time.Time // when a worker's sign of life was taken last
 }
 
 // A shadow is one run as its log tells it.
 type shadow struct {
+	promise.Books
 	key     store.Key
 	state   *ringi.State
 	head    []byte
+	heads   map[int64][]byte   // of each row, by its first event
 	sums    map[int64][32]byte // of the state at the end of each transition
 	keys    map[string]string  // the idempotency key of each call
 	tokens  map[string]int64   // the largest token handed out for each call
@@ -44,12 +50,12 @@ type shadow struct {
 }
 
 func newWatch(w *world) *watch {
-	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, reports: map[reportName]int{}, extended: map[sweptName]time.Time{}}
+	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, reports: map[reportName]int{}, said: map[reportName]ringi.Failure{}, lapsed: map[sweptName]bool{}, extended: map[sweptName]time.Time{}}
 }
 
 func newShadow(key store.Key) *shadow {
 	return &shadow{
-		key: key, state: &ringi.State{Tenant: key.Tenant, Run: key.Run}, sums: map[int64][32]byte{}, keys: map[string]string{},
+		Books: promise.NewBooks(), heads: map[int64][]byte{}, key: key, state: &ringi.State{Tenant: key.Tenant, Run: key.Run}, sums: map[int64][32]byte{}, keys: map[string]string{},
 		tokens: map[string]int64{}, taken: map[int64]string{}, given: map[string]bool{}, ordered: map[string]bool{}, excused: map[string]bool{}, denied: map[string]bool{},
 	}
 }
@@ -60,9 +66,6 @@ func (x *watch) all() []*shadow { return x.order }
 func (x *watch) of(tenant ringi.Tenant, run ringi.RunID) *shadow {
 	return x.runs[store.Key{Tenant: tenant, Run: run}]
 }
-
-// call names a call of a run.
-func call(step string, d ringi.Direction) string { return step + "/" + string(d) }
 
 // wrote looks at a run after a write was applied to it.
 func (x *watch) wrote(w *store.Write, leases []store.DueTask) {
@@ -85,7 +88,8 @@ func (x *watch) wrote(w *store.Write, leases []store.DueTask) {
 		x.w.fail("sequence", "run %s grew by %d rows in one write", short(w.Key.Run), len(rows))
 	}
 	if len(rows) == 0 {
-		return // a claim, or a write that was sent again and has been done before
+		x.claimed(sh, w)
+		return
 	}
 	for _, row := range rows {
 		x.fold(sh, row, leases)
@@ -99,10 +103,23 @@ func (x *watch) wrote(w *store.Write, leases []store.DueTask) {
 		}
 	}
 	x.compareRows(sh)
+	x.early(sh, w)
 	if w.Snapshot != nil {
 		if sum, ok := sh.sums[w.Snapshot.Seq]; !ok || sum != sha256.Sum256(w.Snapshot.Body) {
 			x.w.fail("snapshot", "the snapshot of run %s at event %d is not what its log adds up to", short(w.Key.Run), w.Snapshot.Seq)
 		}
+	}
+}
+
+// claimed looks at a write that added nothing: one without events only claims
+// that the run stands where it was decided on, and one with events must have
+// been done before.
+func (x *watch) claimed(sh *shadow, w *store.Write) {
+	switch {
+	case w.Body == nil && (w.First != sh.state.Seq+1 || !bytes.Equal(w.Prev, sh.head)):
+		x.w.fail("sequence", "the store confirms that run %s stands at event %d, and it stands at %d", short(sh.key.Run), w.First-1, sh.state.Seq)
+	case w.Body != nil && !bytes.Equal(w.Head, sh.heads[w.First]):
+		x.w.fail("sequence", "the store says that it has done a write of run %s from event %d on, and has another there", short(sh.key.Run), w.First)
 	}
 }
 
@@ -116,6 +133,7 @@ func (x *watch) fold(sh *shadow, row store.LogRow, leases []store.DueTask) {
 		x.w.fail("chain", "the chain of run %s breaks at event %d", run, row.First)
 		sh.head = row.Head
 	}
+	sh.heads[row.First] = row.Head
 	events, err := ringi.DecodeEvents(row.First, row.Body)
 	if err != nil || len(events) == 0 {
 		x.w.fail("log", "row %d of run %s cannot be read: %v", row.First, run, err)
@@ -130,7 +148,11 @@ func (x *watch) fold(sh *shadow, row store.LogRow, leases []store.DueTask) {
 			x.w.tell("run %s, event %d: %s", run, e.Seq, story.Fact(e.Fact))
 		}
 		t.check(i, e)
-		sh.state = ringi.Fold(sh.state, e)
+		was := sh.state
+		sh.state = ringi.Fold(was, e)
+		if _, ok := e.Fact.(ringi.RunResumed); ok {
+			t.Resumed(was, sh.state, e)
+		}
 	}
 	t.end()
 	body, err := ringi.EncodeState(sh.state)
@@ -182,26 +204,15 @@ func (x *watch) handedOut(key store.Key, row ringi.TaskRow, token int64, worker 
 		return
 	}
 	x.w.trace("out ", string(key.Run), " ", row.Step, " ", worker)
-	x.w.tell("run %s: %s%s, attempt %d, is handed to %s under token %s", short(key.Run), row.Step, directionText(row.Direction), row.Attempt, worker, tokenText(token))
+	x.w.tell("run %s: %s%s, attempt %d, is handed to %s under token %s", short(key.Run), row.Step, promise.DirectionText(row.Direction), row.Attempt, worker, promise.TokenText(token))
 	if sh.state.Paused != nil {
 		x.w.fail("paused", "run %s is paused, and its step %s was handed out", short(key.Run), row.Step)
 	}
-	if last := sh.tokens[call(row.Step, row.Direction)]; token <= last && !sh.rewound {
-		x.w.fail("token", "run %s: token %s of %s follows %s", short(key.Run), tokenText(token), row.Step, tokenText(last))
+	if last := sh.tokens[promise.Call(row.Step, row.Direction)]; token <= last && !sh.rewound {
+		x.w.fail("token", "run %s: token %s of %s follows %s", short(key.Run), promise.TokenText(token), row.Step, promise.TokenText(last))
 	}
-	sh.tokens[call(row.Step, row.Direction)] = token
-}
-
-func directionText(d ringi.Direction) string {
-	if d == ringi.Forward {
-		return ""
-	}
-	return " (" + string(d) + ")"
-}
-
-// tokenText writes a token as the event that scheduled it and the hand-out.
-func tokenText(token int64) string {
-	return itoa(ringi.TokenSeq(token)) + "." + itoa(token&0xffff)
+	x.mayHandOut(sh, row, token, at)
+	sh.tokens[promise.Call(row.Step, row.Direction)] = token
 }
 
 // lostSince counts the runs that a backup does not know all of.
@@ -221,6 +232,7 @@ func (x *watch) restored() {
 	old := x.order
 	x.order, x.runs = nil, map[store.Key]*shadow{}
 	x.keys = map[string]ringi.RunID{}
+	x.events = nil
 	for _, was := range old {
 		rows, err := x.w.db.Log(context.Background(), was.key, 0, 1<<30)
 		if err != nil || len(rows) == 0 {
@@ -250,7 +262,7 @@ func (x *watch) refold(sh *shadow, row store.LogRow) {
 		x.w.fail("log", "row %d of run %s cannot be read: %v", row.First, short(sh.key.Run), err)
 		return
 	}
-	sh.head = row.Head
+	sh.head, sh.heads[row.First] = row.Head, row.Head
 	t := transition{x: x, sh: sh, events: events}
 	for _, e := range events {
 		t.remember(e)

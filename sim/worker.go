@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/worker"
 )
 
@@ -36,7 +38,8 @@ type job struct {
 	started time.Time
 	lease   time.Duration // between two heartbeats
 	over    bool          // the call has ended: there is a report
-	out     bool          // the call has gone out
+	out     bool          // the call goes out, if not at once
+	called  bool          // it has gone out
 	deaf    bool          // its function does not look at its context
 	report  ringi.Action
 	dropped bool
@@ -50,7 +53,7 @@ const (
 )
 
 // engineHandover is the length of a hand-over lease.
-const engineHandover = 5 * time.Second
+const engineHandover = promise.Handover
 
 func newHand(w *world, name, queue string, slots int) *hand {
 	h := &hand{sender: newSender(w, name), queue: queue, slots: slots}
@@ -79,7 +82,7 @@ func (h *hand) crash() {
 	}
 	h.up, h.jobs = false, nil
 	h.life++
-	h.w.after(h.w.order.span(time.Second, 20*time.Second), "restart of "+h.name, h.start)
+	h.w.after(h.w.order.Span(time.Second, 20*time.Second), "restart of "+h.name, h.start)
 }
 
 // later does something in this life of the worker, once it does not stand still.
@@ -122,7 +125,7 @@ func (h *hand) free() int {
 }
 
 func (h *hand) request(wait time.Duration) ringi.PollRequest {
-	return ringi.PollRequest{Worker: h.process(), Queue: h.queue, Activities: activityNames(), Max: h.free(), Wait: wait}
+	return ringi.PollRequest{Worker: h.process(), Queue: h.queue, Activities: draw.Activities(), Max: h.free(), Wait: wait}
 }
 
 // poll asks for tasks and waits for them.
@@ -140,11 +143,11 @@ func (h *hand) poll() {
 		h.take(tasks)
 		pause := time.Duration(0)
 		if len(tasks) == 0 {
-			pause = h.w.order.span(100*time.Millisecond, 2*time.Second)
+			pause = h.w.order.Span(100*time.Millisecond, 2*time.Second)
 		}
 		h.at(h.w.idly, pause, "poll", h.poll)
 	}
-	s.send(one(h.w.order, h.w.nodes...), "poll", func(n *node) {
+	s.send(draw.One(h.w.order, h.w.nodes...), "poll", func(n *node) {
 		n.poll(h.request(longPoll), func(tasks []ringi.Task) {
 			w := h.w
 			if len(tasks) > 0 && w.strikes(fault.PollAnswerLost, 0.05) {
@@ -172,7 +175,7 @@ func (h *hand) awake(life int, do func()) {
 // take begins with tasks.
 func (h *hand) take(tasks []ringi.Task) {
 	for _, t := range tasks {
-		j := &job{h: h, life: h.life, task: t, started: h.w.now, lease: t.Heartbeat / beatsPerLease, deaf: !h.w.calm && h.w.actors.hit(0.15)}
+		j := &job{h: h, life: h.life, task: t, started: h.w.now, lease: t.Heartbeat / beatsPerLease, deaf: !h.w.calm && h.w.actors.Hit(0.15)}
 		h.jobs = append(h.jobs, j)
 		if t.Timeout > 0 {
 			h.later(t.Timeout, "time-out of "+t.Step, func() { j.give(worker.CodeTimedOut, "the attempt's time is up") })
@@ -182,7 +185,7 @@ func (h *hand) take(tasks []ringi.Task) {
 		}
 		if !t.Begin {
 			h.later(min(firstBeat, engineHandover/beatsPerLease), "first heartbeat", j.beat)
-			h.later(h.w.actors.span(0, 20*time.Millisecond), "call of "+t.Step, j.call)
+			h.later(h.w.actors.Span(0, 20*time.Millisecond), "call of "+t.Step, j.call)
 			continue
 		}
 		j.begin()
@@ -242,17 +245,18 @@ func (h *hand) forget(j *job) {
 // call makes the call. Once it is out it reaches the service whatever becomes
 // of the worker, unless nobody waits for it any more.
 func (j *job) call() {
-	if j.over || j.dropped {
+	if j.over || j.dropped || j.called {
 		return
 	}
 	h, w := j.h, j.h.w
-	if !j.out && w.strikes(fault.WorkerStalled, 0.03) { // at the worst moment: with permission, before the call
+	if !j.out && w.strikes(fault.WorkerStalled, w.likelyStall(j.task)) { // at the worst moment: with permission, before the call
 		j.out = true
-		w.standStill(h, w.faults.span(5*time.Second, time.Minute))
+		j.deaf = j.deaf || w.faults.Hit(0.6) // it goes on where it stood, whatever happened meanwhile
+		w.standStill(h, w.faults.Span(5*time.Second, draw.One(w.faults, time.Minute, 5*time.Minute)))
 		h.later(0, "call of "+j.task.Step, j.call)
 		return
 	}
-	j.out = true
+	j.out, j.called = true, true
 	until, back := w.service.length(j.task)
 	w.after(until, "service of "+j.task.Step, func() {
 		if j.over && j.task.Effect != "idempotent" {
@@ -266,6 +270,38 @@ func (j *job) call() {
 	if h.life == j.life {
 		h.crashes(fault.WorkerCrashDuring, 0.04)
 	}
+}
+
+// wake lets a worker that stands still with an earlier attempt of a call go on
+// just as the next one is put into its queue.
+func (w *world) wake(run ringi.RunID, f ringi.ActivityRetried) {
+	for _, h := range w.hands {
+		if !h.up || !h.stalled.After(w.now) {
+			continue
+		}
+		for _, j := range h.jobs {
+			if j.task.Run != run || j.task.Step != f.Step || j.task.Direction != f.Direction || j.called || !w.strikes(fault.ZombieWoken, 0.7) && !(w.calm && w.shape.zombies) {
+				continue
+			}
+			w.after(w.faults.Span(0, 2*time.Second), "waking of "+h.name, func() {
+				if h.life == j.life && h.up {
+					h.stalled = w.now
+					w.struck(fault.ZombieWoken, "%s with %s of run %s", h.name, f.Step, short(run))
+					j.call()
+				}
+			})
+		}
+	}
+}
+
+// likelyStall is how likely a worker stands still between its permission and the
+// call. In a world of zombies most do where others may decide meanwhile what
+// became of it.
+func (w *world) likelyStall(t ringi.Task) float64 {
+	if w.shape.zombies && t.Begin && t.Direction == ringi.Forward {
+		return 0.7
+	}
+	return 0.03
 }
 
 // returned is the answer of the service.
@@ -358,7 +394,7 @@ func (j *job) beat() {
 	h, life := j.h, j.life
 	s := h.living()
 	b := ringi.Beat{Tenant: j.task.Tenant, Run: j.task.Run, CallRef: j.task.CallRef, Worker: h.process()}
-	s.send(one(h.w.order, h.w.nodes...), "heartbeat", func(n *node) {
+	s.send(draw.One(h.w.order, h.w.nodes...), "heartbeat", func(n *node) {
 		n.beat([]ringi.Beat{b}, func(answers []ringi.BeatAnswer) {
 			s.back(n, "heartbeat", func() {
 				h.awake(life, func() { j.beaten(answers[0]) })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/sim/fault"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
@@ -27,6 +28,7 @@ type shape struct {
 	starts, steps               int
 	committers, batch           int
 	cache, snapshots            int
+	zombies                     bool // workers stand still with permissions in their hands
 }
 
 // A world is one seed being played: nodes with their engines, workers,
@@ -35,9 +37,9 @@ type shape struct {
 type world struct {
 	options     options
 	shape       shape
-	order       *dice
-	faults      *dice
-	actors      *dice
+	order       *draw.Dice
+	faults      *draw.Dice
+	actors      *draw.Dice
 	now         time.Time
 	agenda      []*entry
 	choices     []choice
@@ -86,16 +88,20 @@ func newCounters() *counters {
 func newWorld(o options) *world {
 	w := &world{
 		options: o, now: epoch, count: newCounters(), tracer: newTracer(o.Tell),
-		order: newDice(o.Seed, streamOrder), faults: newDice(o.Seed, streamFault), actors: newDice(o.Seed, streamActor),
+		order: draw.New(o.Seed, draw.StreamOrder), faults: draw.New(o.Seed, draw.StreamFault), actors: draw.New(o.Seed, draw.StreamActor),
 		sent: map[string]ringi.SentEvent{}, stored: map[string]int{}, late: map[ringi.RunID]bool{}, compiled: map[string]*workflow.Definition{},
 	}
-	plan := newDice(o.Seed, streamPlan)
+	plan := draw.New(o.Seed, draw.StreamPlan)
 	w.shape = shape{
-		nodes: plan.from(1, 3), workers: plan.from(2, 4), definitions: plan.from(1, 3),
-		starts: plan.from(2, 14), steps: plan.from(1000, 5000),
-		committers: plan.from(1, 2), batch: one(plan, 1, 3, 256), cache: one(plan, 1, 12<<10, 64<<20), snapshots: one(plan, 3, 9, 200),
+		nodes: plan.From(1, 3), workers: plan.From(2, 4), definitions: plan.From(1, 3),
+		starts: plan.From(2, 14), steps: plan.From(1000, 5000),
+		committers: plan.From(1, 2), batch: draw.One(plan, 1, 3, 256), cache: draw.One(plan, 1, 12<<10, 64<<20), snapshots: draw.One(plan, 3, 9, 200),
 	}
 	w.strength = drawFaults(plan, o.Faults)
+	if w.shape.zombies = plan.Hit(0.5) && w.strength[fault.ZombieWoken] > 0 && w.strength[fault.WorkerStalled] > 0; w.shape.zombies {
+		w.strength[fault.ZombieWoken], w.strength[fault.WorkerStalled] = 1, 1
+		w.shape.starts, w.shape.steps = 14, 6000
+	}
 	for _, s := range []struct {
 		from int
 		to   *int
@@ -153,11 +159,11 @@ func (w *world) settle() {
 		w.nodes = append(w.nodes, n)
 		n.start()
 	}
-	design := newDice(w.options.Seed, streamDesign)
+	design := draw.New(w.options.Seed, draw.StreamDesign)
 	for i := range w.shape.definitions {
-		g := &designer{d: design, name: fmt.Sprintf("case%d", i+1)}
-		source := g.definition()
-		def, problems := workflow.Parse(g.name, []byte(source))
+		name := fmt.Sprintf("case%d", i+1)
+		source := draw.Definition(design, name, w.shape.zombies)
+		def, problems := workflow.Parse(name, []byte(source))
 		if def == nil {
 			w.fail("design", "a drawn definition is refused: %v\n%s", problems, source)
 			return
@@ -170,9 +176,9 @@ func (w *world) settle() {
 	for i := range w.shape.workers {
 		queue := "default"
 		if i%2 == 1 {
-			queue = queueSide
+			queue = draw.QueueSide
 		}
-		h := newHand(w, fmt.Sprintf("worker %d", i+1), queue, 1+w.order.below(3))
+		h := newHand(w, fmt.Sprintf("worker %d", i+1), queue, 1+w.order.Below(3))
 		w.hands = append(w.hands, h)
 		h.start()
 	}
@@ -185,7 +191,7 @@ func (w *world) publish(source string) {
 	w.calm = true
 	defer func() { w.calm = calm }()
 	n := w.nodes[len(w.nodes)-1]
-	robot, _ := person("robot")
+	robot, _ := draw.Person("robot")
 	n.guard(func() {
 		p, err := n.eng.Publish(context.Background(), ringi.Publication{File: "drawn.yaml", Source: []byte(source), Actor: robot})
 		if err != nil || p.Version == 0 {
@@ -205,14 +211,18 @@ func (w *world) begin() {
 			if w.allowed() {
 				do()
 			}
-			w.after(w.actors.span(low, high), what, again)
+			w.after(w.actors.Span(low, high), what, again)
 		}
-		w.after(w.actors.span(0, high), what, again)
+		w.after(w.actors.Span(0, high), what, again)
 	}
-	every(0, 6*time.Second, "start", w.start)
+	pause := 6 * time.Second
+	if w.shape.zombies {
+		pause = 2 * time.Second
+	}
+	every(0, pause, "start", w.start)
 	every(time.Second, 15*time.Second, "vote", w.crowd.vote)
 	every(time.Second, 20*time.Second, "operator", w.crowd.operate)
-	every(time.Second, 15*time.Second, "event", func() { w.crowd.event(one(w.actors, eventNames()...), one(w.actors, eventKeys()...)) })
+	every(time.Second, 15*time.Second, "event", func() { w.crowd.event(draw.One(w.actors, draw.EventNames()...), draw.One(w.actors, eventKeys()...)) })
 	every(time.Second, 7*time.Second, "trouble", w.trouble)
 	w.after(time.Second, "relay", w.broker.round)
 }
@@ -239,8 +249,6 @@ func (w *world) digest() string {
 	w.trace("end ", strconv.Itoa(w.steps), " ", w.now.String())
 	return hex.EncodeToString(w.tracer.hash.Sum(nil))
 }
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // storeDown reports whether the database is away.
 func (w *world) storeDown() bool { return w.downUntil.After(w.now) }

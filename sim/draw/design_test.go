@@ -1,9 +1,10 @@
-package sim
+package draw_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/ringiflow/ringi/sim/draw"
 	"github.com/ringiflow/ringi/workflow"
 )
 
@@ -12,8 +13,7 @@ import (
 func TestEveryDrawnDefinitionPassesTheChecker(t *testing.T) {
 	verbs := map[workflow.Verb]int{}
 	for seed := range uint64(400) {
-		g := &designer{d: newDice(seed, streamDesign), name: "drawn"}
-		source := g.definition()
+		source := draw.Definition(draw.New(seed, draw.StreamDesign), "drawn", seed%4 == 3)
 		def, problems := workflow.Parse("drawn.yaml", []byte(source))
 		if def == nil {
 			for _, p := range problems {

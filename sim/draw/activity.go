@@ -1,43 +1,47 @@
-package sim
+package draw
 
 // The activities of the simulated world, by what their services bear.
 const (
-	activityLook = "work.look" // only reads
-	activityPut  = "work.put"  // honours its key
-	activityPay  = "work.pay"  // does it again each time, and can be asked
-	activityMail = "work.mail" // does it again each time
-	activityFind = "work.find" // asks about a pay
-	activityUndo = "work.undo" // undoes, honouring its key
-	activityTake = "work.take" // undoes, again each time
-	activityHand = "work.hand" // what a person orders in place of an undo
+	ActivityLook = "work.look" // only reads
+	ActivityPut  = "work.put"  // honours its key
+	ActivityPay  = "work.pay"  // does it again each time, and can be asked
+	ActivityMail = "work.mail" // does it again each time
+	ActivityFind = "work.find" // asks about a pay
+	ActivityUndo = "work.undo" // undoes, honouring its key
+	ActivityTake = "work.take" // undoes, again each time
+	ActivityHand = "work.hand" // what a person orders in place of an undo
 )
 
-// activityNames are what workers of the default queue serve.
-func activityNames() []string {
-	return []string{activityLook, activityPut, activityPay, activityMail, activityFind, activityUndo, activityTake, activityHand}
+// Activities are what workers of the default queue serve.
+func Activities() []string {
+	return []string{ActivityLook, ActivityPut, ActivityPay, ActivityMail, ActivityFind, ActivityUndo, ActivityTake, ActivityHand}
 }
 
 // activity draws a call with its contract.
 func (g *designer) activity(s object, id string, depth int, v *view) object {
-	effect := one(g.d, "pure", "idempotent", "idempotent", "probeable", "probeable", "at_most_once", "at_most_once")
-	name := map[string]string{"pure": activityLook, "idempotent": activityPut, "probeable": activityPay, "at_most_once": activityMail}[effect]
+	effects := []string{"pure", "idempotent", "idempotent", "probeable", "probeable", "at_most_once", "at_most_once"}
+	if g.doubtful {
+		effects = []string{"probeable", "probeable", "probeable", "at_most_once"}
+	}
+	effect := One(g.d, effects...)
+	name := map[string]string{"pure": ActivityLook, "idempotent": ActivityPut, "probeable": ActivityPay, "at_most_once": ActivityMail}[effect]
 	s = append(s, field{"activity", name})
-	if effect != "at_most_once" || g.d.hit(0.9) {
+	if effect != "at_most_once" || g.d.Hit(0.9) {
 		s = append(s, field{"effect", effect})
 	}
 	s = append(s, field{"with", object{{"n", quote("${ " + g.number(v) + " }")}, {"s", quote("${ input.s }")}}})
-	if g.d.hit(0.15) {
-		s = append(s, field{"queue", queueSide})
+	if g.d.Hit(0.15) {
+		s = append(s, field{"queue", QueueSide})
 	}
-	if effect == "idempotent" && g.d.hit(0.15) {
+	if effect == "idempotent" && g.d.Hit(0.15) {
 		s = append(s, field{"key", quote("own/${ run.id }/" + id)})
 	}
 	s = append(s, field{"timeouts", g.timeouts()})
 	if r := g.retry(effect != "at_most_once"); r != nil {
 		s = append(s, field{"retry", r})
 	}
-	irreversible := effect != "pure" && g.d.hit(0.1)
-	undone := effect != "pure" && !irreversible && g.d.hit(0.75)
+	irreversible := effect != "pure" && g.d.Hit(0.1)
+	undone := effect != "pure" && !irreversible && g.d.Hit(0.75)
 	switch {
 	case irreversible:
 		s = append(s, field{"irreversible", "true"}, field{"accepted", quote("the simulator means it")})
@@ -46,9 +50,9 @@ func (g *designer) activity(s object, id string, depth int, v *view) object {
 	}
 	s = g.doubt(s, effect, undone)
 	if effect == "probeable" {
-		s = append(s, field{"probe", object{{"activity", activityFind}, {"with", object{{"key", quote("${ step.key }")}}}}})
+		s = append(s, field{"probe", object{{"activity", ActivityFind}, {"with", object{{"key", quote("${ step.key }")}}}}})
 	}
-	answers := g.d.hit(0.7)
+	answers := g.d.Hit(0.7)
 	if answers {
 		s = append(s, field{"output", object{
 			{"type", "object"},
@@ -63,8 +67,8 @@ func (g *designer) activity(s object, id string, depth int, v *view) object {
 	return handled
 }
 
-// queueSide is the second queue, which not every worker serves.
-const queueSide = "side"
+// QueueSide is the second queue, which not every worker serves.
+const QueueSide = "side"
 
 // assumes reports whether a run can go on behind a step without its output.
 func assumes(s object) bool {
@@ -78,38 +82,38 @@ func assumes(s object) bool {
 
 func (g *designer) timeouts() object {
 	t := object{
-		{"attempt", one(g.d, "6s", "15s", "40s", "5m")},
-		{"total", one(g.d, "5m", "10m", "1h")},
-		{"heartbeat", one(g.d, "6s", "12s", "30s")},
+		{"attempt", One(g.d, "6s", "15s", "40s", "5m")},
+		{"total", One(g.d, "5m", "10m", "1h")},
+		{"heartbeat", One(g.d, "6s", "12s", "30s")},
 	}
-	if g.d.hit(0.2) {
-		t = append(t, field{"queue", one(g.d, "10s", "1m")})
+	if g.d.Hit(0.2) {
+		t = append(t, field{"queue", One(g.d, "10s", "1m")})
 	}
 	return t
 }
 
 func (g *designer) retry(more bool) object {
-	if !more || !g.d.hit(0.7) {
+	if !more || !g.d.Hit(0.7) {
 		return nil
 	}
-	attempts := g.d.from(1, 4)
+	attempts := g.d.From(1, 4)
 	r := object{{"attempts", string(rune('0' + attempts))}}
 	if attempts > 1 {
-		r = append(r, field{"backoff", object{{"initial", one(g.d, "300ms", "1s", "4s")}, {"factor", "2"}, {"max", "30s"}}})
+		r = append(r, field{"backoff", object{{"initial", One(g.d, "300ms", "1s", "4s")}, {"factor", "2"}, {"max", "30s"}}})
 	}
-	if g.d.hit(0.5) {
+	if g.d.Hit(0.5) {
 		r = append(r, field{"stop_on", list("declined")})
 	}
 	return r
 }
 
 func (g *designer) compensate(v *view) object {
-	c := object{{"activity", activityUndo}, {"with", object{{"key", quote("${ step.key }")}, {"n", quote("${ " + g.number(v) + " }")}}}}
+	c := object{{"activity", ActivityUndo}, {"with", object{{"key", quote("${ step.key }")}, {"n", quote("${ " + g.number(v) + " }")}}}}
 	switch {
-	case g.d.hit(0.25):
-		c[0].value = activityTake
+	case g.d.Hit(0.25):
+		c[0].value = ActivityTake
 		c = append(c, field{"effect", "at_most_once"})
-	case g.d.hit(0.4):
+	case g.d.Hit(0.4):
 		c = append(c, field{"retry", object{{"attempts", "2"}, {"backoff", object{{"initial", "1s"}, {"factor", "2"}, {"max", "30s"}}}}})
 	}
 	return c
@@ -117,12 +121,12 @@ func (g *designer) compensate(v *view) object {
 
 // doubt draws what is done when nobody knows.
 func (g *designer) doubt(s object, effect string, undone bool) object {
-	if effect == "pure" || effect == "idempotent" || !g.d.hit(0.6) {
+	if effect == "pure" || effect == "idempotent" || !g.d.Hit(0.6) {
 		return s
 	}
 	ways := []string{"incident", "assume_applied", "assume_not_applied", "fail"}
 	if undone {
 		ways = append(ways, "compensate", "compensate")
 	}
-	return append(s, field{"on_unknown", one(g.d, ways...)})
+	return append(s, field{"on_unknown", One(g.d, ways...)})
 }
