@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 
 	// Destinations and databases by their names, for programs: the one place
 	// outside cmd that knows every broker.
-	"relay": {".", "workflow", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/redis", "outbox/webhook"},
+	"relay": {".", "workflow", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/rabbitmq", "outbox/redis", "outbox/webhook"},
 
 	".": {"workflow"},
 

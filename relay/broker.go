@@ -2,12 +2,12 @@ package relay
 
 import (
 	"crypto/tls"
-	"net/url"
 	"strings"
 
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/outbox/kafka"
 	"github.com/ringiflow/ringi/outbox/nats"
+	"github.com/ringiflow/ringi/outbox/rabbitmq"
 	"github.com/ringiflow/ringi/outbox/redis"
 )
 
@@ -55,21 +55,28 @@ func openNATS(name, scheme, servers, source string, with *params) (*Sink, error)
 
 func openRedis(name, scheme, address, source string, with *params) (*Sink, error) {
 	redis.Quiet() // the relay tells of an outage once
-	place := &url.URL{Scheme: scheme, Host: address}
-	place.Host, place.Path, _ = strings.Cut(address, "/")
-	if user, passwords := with.text("user"), with.secrets("password-file"); len(passwords) > 0 {
-		place.User = url.UserPassword(user, passwords[0])
-	} else if user != "" {
-		place.User = url.User(user)
-	}
 	cfg := redis.Config{
-		URL: place.String(), Cluster: with.yes("cluster"), Stream: topic(with.take("stream-prefix")), Source: source,
+		URL: with.place(scheme, address), Cluster: with.yes("cluster"), Stream: topic(with.take("stream-prefix")), Source: source,
 		MaxBytes: with.number("max-bytes"), Keep: int64(with.number("keep")), Replicas: with.number("replicas"),
 	}
 	if err := with.end(); err != nil {
 		return nil, err
 	}
 	sink, err := redis.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Sink{Sink: sink, Name: name, describe: sink.Describe, close: sink.Close}, nil
+}
+
+func openRabbitMQ(name, scheme, address, source string, with *params) (*Sink, error) {
+	cfg := rabbitmq.Config{
+		URL: with.place(scheme, address), Exchange: with.text("exchange"), Key: topic(with.take("key-prefix")), Source: source, MaxBytes: with.number("max-bytes"),
+	}
+	if err := with.end(); err != nil {
+		return nil, err
+	}
+	sink, err := rabbitmq.New(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@
 //	[NAME=]file:PATH
 //	[NAME=]kafka://HOST:PORT[,HOST:PORT…][?topic-prefix=shop.&tls=true&user=U&password-file=F…]
 //	[NAME=]nats://HOST[:PORT][,HOST…][?stream=S&creds=F…]
+//	[NAME=]amqp://HOST[:PORT][/VHOST][?exchange=E&user=U&password-file=F…]
 //	[NAME=]redis://HOST[:PORT][/DB][?stream-prefix=shop.&user=U&password-file=F…]
 //	[NAME=]webhook+https://HOST/PATH?secret-file=F…
 //	[NAME=]ringi+https://HOST[:PORT][?key-file=F]

@@ -97,3 +97,20 @@ func (p *params) fail(format string, args ...any) {
 		p.err = fmt.Errorf(format, args...)
 	}
 }
+
+// place is the address of a server with the user and the password that the
+// parameters name.
+func (p *params) place(scheme, address string) string {
+	at := &url.URL{Scheme: scheme}
+	at.Host, at.Path, _ = strings.Cut(address, "/")
+	if strings.Contains(at.Host, "@") {
+		p.fail("user and password do not belong before the host, where every user of the machine reads them; write ?user=U&password-file=F")
+		return ""
+	}
+	if user, passwords := p.text("user"), p.secrets("password-file"); len(passwords) > 0 {
+		at.User = url.UserPassword(user, passwords[0])
+	} else if user != "" {
+		at.User = url.User(user)
+	}
+	return at.String()
+}

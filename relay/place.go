@@ -14,6 +14,8 @@ const (
 	schemeKafka       = "kafka://"
 	schemeNATS        = "nats://"
 	schemeNATSTLS     = "nats+tls://"
+	schemeRabbitMQ    = "amqp://"
+	schemeRabbitMQTLS = "amqps://"
 	schemeRedis       = "redis://"
 	schemeRedisTLS    = "rediss://"
 	schemeWebhook     = "webhook+https://"
@@ -23,7 +25,7 @@ const (
 )
 
 // Forms says which destinations there are, for messages to people.
-const Forms = "stdout, file:PATH, kafka://HOST:PORT, nats://HOST, redis://HOST, webhook+https://HOST/PATH, ringi+https://HOST"
+const Forms = "stdout, file:PATH, kafka://HOST:PORT, nats://HOST, amqp://HOST, redis://HOST, webhook+https://HOST/PATH, ringi+https://HOST"
 
 // A Place is where messages go, as it was named.
 type Place struct {
@@ -64,7 +66,10 @@ func (p Place) check() error {
 	if p.URL == schemeStdout {
 		return nil
 	}
-	for _, scheme := range []string{schemeFile, schemeKafka, schemeNATS, schemeNATSTLS, schemeRedis, schemeRedisTLS, schemeWebhook, schemeWebhookHTTP, schemeRingi, schemeRingiHTTP} {
+	for _, scheme := range []string{
+		schemeFile, schemeKafka, schemeNATS, schemeNATSTLS, schemeRabbitMQ, schemeRabbitMQTLS, schemeRedis, schemeRedisTLS,
+		schemeWebhook, schemeWebhookHTTP, schemeRingi, schemeRingiHTTP,
+	} {
 		if rest, ok := strings.CutPrefix(p.URL, scheme); ok && rest != "" {
 			return nil
 		}

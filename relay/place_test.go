@@ -32,7 +32,7 @@ func TestWhatIsNoDestinationIsRefusedWithoutItsSecrets(t *testing.T) {
 		"kafka:a:9092":                        "is not one of",
 		"stdout\nfile:a":                      `two destinations are called ""`,
 		"a=stdout\na=nats://u:secret@h":       `as in audit=nats://h`,
-		"amqp://u:secret@h/v?password=secret": `"amqp://h/v" is not one of`,
+		"mqtt://u:secret@h/v?password=secret": `"mqtt://h/v" is not one of`,
 	} {
 		_, err := relay.ParsePlaces(text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

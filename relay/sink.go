@@ -120,6 +120,8 @@ func (o Opener) open(p Place) (*Sink, error) {
 		return openKafka(name, address, source, with)
 	case schemeNATS, schemeNATSTLS:
 		return openNATS(name, strings.TrimPrefix(scheme, "nats+"), address, source, with)
+	case schemeRabbitMQ, schemeRabbitMQTLS:
+		return openRabbitMQ(name, scheme, address, source, with)
 	case schemeRedis, schemeRedisTLS:
 		return openRedis(name, scheme, address, source, with)
 	case schemeWebhook, schemeWebhookHTTP:

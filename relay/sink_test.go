@@ -81,6 +81,7 @@ func TestADestinationThatIsDownIsOpenedAllTheSame(t *testing.T) { // O7
 		"nats://127.0.0.1:1?stream=S",
 		"redis://127.0.0.1:1/3?stream-prefix=shop.&user=u&password-file=password&keep=1000&replicas=1&max-bytes=5000&source=/shop",
 		"rediss://127.0.0.1:1,127.0.0.1:2?cluster=true",
+		"amqp://127.0.0.1:1/shop?exchange=shop&key-prefix=shop.&user=u&password-file=password&max-bytes=5000&source=/shop",
 	} {
 		sinks, err := relay.Opener{Path: path}.Open([]relay.Place{{URL: url}})
 		if err != nil {
@@ -100,25 +101,27 @@ func TestADestinationThatIsDownIsOpenedAllTheSame(t *testing.T) { // O7
 func TestADestinationThatCannotWorkIsRefused(t *testing.T) {
 	path := folder(t, map[string]string{"secret": webhook.NewSecret(), "broken": "whsec_no"})
 	for text, want := range map[string]string{
-		"stdout":                                                         "used for something else",
-		"file:missing/events":                                            "no such file",
-		"kafka://h:9092?topic=x":                                         `no parameter "topic"`,
-		"kafka://h:9092?tls=perhaps":                                     "write true or false",
-		"kafka://h:9092?max-bytes=-1":                                    "a number above 0",
-		"kafka://h:9092?sasl=A&sasl=B&user=u":                            "given 2 times",
-		"kafka://h:9092?user=u&password-file=missing":                    "no such file",
-		"kafka://h:9092?sasl=MAGIC&user=u":                               "MAGIC",
-		"kafka://h:9092?%zz":                                             "cannot be read",
-		"nats://h?subject-prefix=a.":                                     "stream=S",
-		"redis://h/notanumber":                                           "database",
-		"redis://h?keep=many":                                            "a number above 0",
-		"nats://h?password=x":                                            `no parameter "password"`,
-		"webhook+https://h/p":                                            "?secret-file=F",
-		"webhook+https://h/p?secret-file=broken":                         "secret",
-		"webhook+https://10.0.0.1/p?secret-file=secret":                  "private",
+		"stdout":                                        "used for something else",
+		"file:missing/events":                           "no such file",
+		"kafka://h:9092?topic=x":                        `no parameter "topic"`,
+		"kafka://h:9092?tls=perhaps":                    "write true or false",
+		"kafka://h:9092?max-bytes=-1":                   "a number above 0",
+		"kafka://h:9092?sasl=A&sasl=B&user=u":           "given 2 times",
+		"kafka://h:9092?user=u&password-file=missing":   "no such file",
+		"kafka://h:9092?sasl=MAGIC&user=u":              "MAGIC",
+		"kafka://h:9092?%zz":                            "cannot be read",
+		"nats://h?subject-prefix=a.":                    "stream=S",
+		"redis://h/notanumber":                          "database",
+		"redis://u:p4ss@h":                              "password-file=F",
+		"amqp://h:port":                                 "port",
+		"redis://h?keep=many":                           "a number above 0",
+		"nats://h?password=x":                           `no parameter "password"`,
+		"webhook+https://h/p":                           "?secret-file=F",
+		"webhook+https://h/p?secret-file=broken":        "secret",
+		"webhook+https://10.0.0.1/p?secret-file=secret": "private",
 		"webhook+https://h/p?secret-file=secret&allow-network=everybody": "10.0.0.0/8",
-		"ringi+https://h?key=x":                                          `no parameter "key"`,
-		"ringi+https://h":                                                "no destination here",
+		"ringi+https://h?key=x": `no parameter "key"`,
+		"ringi+https://h":       "no destination here",
 	} {
 		sinks, err := relay.Opener{Path: path}.Open([]relay.Place{{URL: "file:before"}, {URL: text}})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // places are where Debian puts servers, beside what is in PATH.
 // constant: only read.
-var places = []string{"/usr/sbin", "/usr/local/sbin"}
+var places = []string{"/usr/sbin", "/usr/local/sbin", "/usr/lib/rabbitmq/bin"}
 
 // lockWait is how many seconds apt-get waits for another one.
 const lockWait = "DPkg::Lock::Timeout=300"
@@ -49,6 +50,12 @@ func program(ctx context.Context, name, debian string) (string, error) {
 }
 
 func find(name string) string {
+	if strings.HasPrefix(name, "/") {
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+			return ""
+		}
+		return name
+	}
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}

@@ -29,6 +29,9 @@ const (
 // A kind is a program and how it is run.
 type kind struct {
 	name   string
+	path   string                // of the program; "": looked for by its name
+	run    string                // what is run with args; "": the program
+	before func(s *Server) error // what is done in the new directory
 	args   func(s *Server) []string
 	env    func(s *Server) []string
 	answer func(ctx context.Context, s *Server) error // nil once the server answers
@@ -48,9 +51,15 @@ type Server struct {
 
 // start makes a directory, starts the server in it and waits until it answers.
 func start(ctx context.Context, k kind, debian string) (*Server, error) {
-	path, err := program(ctx, k.name, debian)
+	if k.path == "" {
+		k.path = k.name
+	}
+	path, err := program(ctx, k.path, debian)
 	if err != nil {
 		return nil, err
+	}
+	if k.run == "" {
+		k.run = path
 	}
 	s := &Server{kind: k, path: path}
 	if s.port, err = freePort(); err != nil {
@@ -59,19 +68,38 @@ func start(ctx context.Context, k kind, debian string) (*Server, error) {
 	if s.dir, err = os.MkdirTemp("", "ringi-"+k.name+"-"); err != nil {
 		return nil, fmt.Errorf("servertest: %w", err)
 	}
-	if err := s.Resume(ctx); err != nil {
+	if k.before != nil {
+		err = k.before(s)
+	}
+	if err == nil {
+		err = s.Resume(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// leashScript starts the server and leaves its process id in a file. When the
-// standard input of the script ends, so does all that it started.
+// write writes files into the directory, by their names.
+func (s *Server) write(files map[string]string) error {
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("servertest: %w", err)
+		}
+	}
+	return nil
+}
+
+// leashScript starts the server and leaves its process id in a file; what BESIDE
+// holds runs beside it. When the standard input of the script ends, so does all
+// that it started.
 const leashScript = `exec 3<&0
+[ -z "$BESIDE" ] || { sh -c "exec $BESIDE" </dev/null 3<&- & beside=$!; }
 "$@" </dev/null 3<&- & pid=$!
 echo $pid >server.pid
 (cat <&3 >/dev/null; kill -KILL 0) &
-wait $pid`
+wait $pid
+[ -z "$BESIDE" ] || { kill -KILL $beside; wait $beside; }`
 
 // Resume starts the server again after Stop or Crash, on the same port and with
 // the same data, and waits until it answers.
@@ -103,11 +131,9 @@ func (s *Server) spawn() error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command("sh", append([]string{"-c", leashScript, "sh", s.path}, s.kind.args(s)...)...)
+	cmd := exec.Command("sh", append([]string{"-c", leashScript, "sh", s.kind.run}, s.kind.args(s)...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	if s.kind.env != nil {
-		cmd.Env = append(os.Environ(), s.kind.env(s)...)
-	}
+	cmd.Env = s.Env()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its end takes along all that it started
 	if s.leash, err = cmd.StdinPipe(); err != nil {
 		return err
@@ -149,6 +175,29 @@ func (s *Server) PID() int {
 		return 0
 	}
 	return pid
+}
+
+// Env is the environment in which the server's own tools find it.
+func (s *Server) Env() []string {
+	if s.kind.env == nil {
+		return os.Environ()
+	}
+	return append(os.Environ(), s.kind.env(s)...)
+}
+
+// Freeze stops the server as SIGSTOP does, until Thaw: it keeps its connections
+// and says nothing.
+func (s *Server) Freeze() error { return s.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen server go on.
+func (s *Server) Thaw() error { return s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(signal syscall.Signal) error {
+	pid := s.PID()
+	if pid == 0 {
+		return fmt.Errorf("servertest: %s does not run", s.kind.name)
+	}
+	return syscall.Kill(pid, signal)
 }
 
 // Stop asks the server to end, and waits until it has.

@@ -3,6 +3,7 @@
 package servertest_test
 
 import (
+	"context"
 	"net"
 	"os/exec"
 	"strconv"
@@ -13,7 +14,15 @@ import (
 )
 
 func TestAServerIsStoppedCrashedAndStartedAgain(t *testing.T) {
-	s, err := servertest.Redis(t.Context())
+	for name, start := range map[string]func(context.Context, ...string) (*servertest.Server, error){
+		"redis": servertest.Redis, "rabbitmq": servertest.RabbitMQ,
+	} {
+		t.Run(name, func(t *testing.T) { stopCrashResume(t, start) })
+	}
+}
+
+func stopCrashResume(t *testing.T, start func(context.Context, ...string) (*servertest.Server, error)) {
+	s, err := start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,48 +28,11 @@ func (s *Sink) Publish(ctx context.Context, msgs []outbox.Message) []error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	answers := make([]error, len(msgs))
-	for _, wave := range waves(msgs) {
+	for _, wave := range outbox.Waves(msgs, mostPending) {
 		s.send(ctx, msgs, wave, answers)
-		hold(msgs, answers, wave)
+		outbox.HoldBehind(msgs, answers, wave)
 	}
 	return answers
-}
-
-// waves parts a batch so that no part has two ordered messages of one key, and
-// those of a key stand in their order from part to part.
-func waves(msgs []outbox.Message) [][]int {
-	var parts [][]int
-	next := map[outbox.Key]int{}
-	for i := range msgs {
-		n := 0
-		if msgs[i].Seq > 0 {
-			n = next[msgs[i].Key()]
-			next[msgs[i].Key()]++
-		}
-		if n == len(parts) {
-			parts = append(parts, nil)
-		}
-		parts[n] = append(parts[n], i)
-	}
-	return parts
-}
-
-// hold answers for everything that stands behind a failure of this wave.
-func hold(msgs []outbox.Message, answers []error, wave []int) {
-	failed := map[outbox.Key]int{} // where the failure stands
-	for _, i := range wave {
-		if m := &msgs[i]; m.Seq > 0 && answers[i] != nil && !errors.Is(answers[i], outbox.ErrHeld) {
-			failed[m.Key()] = i
-		}
-	}
-	if len(failed) == 0 {
-		return
-	}
-	for i := range msgs {
-		if at, ok := failed[msgs[i].Key()]; ok && msgs[i].Seq > 0 && i > at {
-			answers[i] = outbox.ErrHeld
-		}
-	}
 }
 
 // send publishes one wave and awaits its acknowledgements together. Messages

@@ -38,6 +38,8 @@ that name them. Passwords, secrets and keys are named by files.
                               user= password-file= sasl=PLAIN|SCRAM-SHA-256|SCRAM-SHA-512
   nats://HOST[:PORT][,…]     ?stream= subject-prefix= source= max-bytes= creds=FILE
   nats+tls://…               the same over TLS
+  amqp://HOST[:PORT][/VHOST] ?exchange= key-prefix= source= max-bytes= user=
+                              password-file=   RabbitMQ; amqps:// over TLS
   redis://HOST[:PORT][/DB]   ?stream-prefix= source= max-bytes= user= password-file=
                               keep=ENTRIES replicas=N cluster=true; rediss:// over TLS
   webhook+https://HOST/PATH  ?secret-file= allow-network=CIDR source= max-bytes= parallel=
