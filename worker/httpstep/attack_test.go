@@ -3,6 +3,7 @@ package httpstep_test
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -111,6 +112,28 @@ func TestNoURLOfAnAttackerReachesAPrivateAddress(t *testing.T) {
 		_, f := perform(t.Context(), config, firstOf("pure", fmt.Sprintf(`{"method":"GET","url":%q}`, url)))
 		if f == nil || f.Retryable && f.Code != "http_unreachable" || strings.HasPrefix(f.Code, "http_2") {
 			t.Errorf("%s: %v", host, f)
+		}
+	}
+	for _, form := range []string{ // PORT stands for the port of the trap
+		"http:127.0.0.1:PORT", "http:/127.0.0.1:PORT/", "http:///127.0.0.1:PORT/", "http:\\\\127.0.0.1:PORT/", "//127.0.0.1:PORT/", "127.0.0.1:PORT", "HTTP://127.0.0.1:PORT",
+		"http://1.1.1.1 &@127.0.0.1:PORT# @a.example/", "http://a.example@127.0.0.1:PORT/", "http://127.0.0.1:PORT\\@a.example/", "http://a.example#@127.0.0.1:PORT/",
+		"http://a.example\\.127.0.0.1:PORT/", "http://127.0.0.1:PORT\t/", "\thttp://127.0.0.1:PORT/", "http://127.0.0.1:PORT\r\nHost: a.example/", "http://[127.0.0.1]:PORT/",
+		"http://127\uff0e0\uff0e0\uff0e1:PORT/", "http://127\uff610\uff610\uff611:PORT/", "http://127.0.0.1\u3002:PORT/", "http://127.0.0.\u0661:PORT/", "http://127.0.0.1\u00ad:PORT/",
+		"http://\u2460\u2465\u2468.\u2461\u2464\u2463.\u2460\u2465\u2468.\u2461\u2464\u2463:PORT/", "http://loc\u0430lhost:PORT/", "http://l\u24deca\u217chost:PORT/", "http://localh\u200bost:PORT/",
+		"http://0x7f.0x0.0x0.0x1:PORT/", "http://00000177.1:PORT/", "http://127.000.000.001:PORT/", "http://0127.0.0.1:PORT/", "http://127.0.0.1.:PORT/", "http://127..0.0.1:PORT/", "http://.127.0.0.1:PORT/",
+		"http://127.0.0.1/@a.example:PORT", "http://4294967297:PORT/", "http://1.2.3.4.5:PORT/", "http://0.0.0.0.:PORT/", "http://[::ffff:7f00:0001%25lo]:PORT/", "http://[0:0:0:0:0:ffff:127.0.0.1]:PORT/",
+		"http://[::ffff:169.254.169.254]:PORT/", "http://[100::1]:PORT/", "http://[5f00::1]:PORT/", "http://[64:ff9b::]:PORT/", "http://[2002:a00:1::]:PORT/", "http://[::1%25eth0]:PORT/", "http://[::%31]:PORT/",
+		"http://[fd20:ce::254]:PORT/", "http://[fd00::1]:PORT/", "http://[febf::1]:PORT/", "http://[::2]:PORT/", "http://[::ffff:a00:1]:PORT/", "http://[4000::1]:PORT/", "http://[e000::1]:PORT/",
+		"http://127.0.0.1:0PORT/", "http://127.0.0.1:+PORT/", "http://127.0.0.1:PORTx/", "http://127.0.0.1: PORT/", "http://127.0.0.1:PORT:80/", "http://127.0.0.1:\uff10:PORT/", "https://127.0.0.1:PORT/", "http://%6c%6f%63%61%6c%68%6f%73%74:PORT/",
+	} {
+		url := strings.ReplaceAll(form, "PORT", fmt.Sprint(port))
+		raw, err := json.Marshal(map[string]string{"method": "GET", "url": url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, f := perform(t.Context(), httpstep.Config{Resolver: names("127.0.0.1")}, firstOf("pure", string(raw)))
+		if f == nil || f.Retryable && f.Code != "http_unreachable" || strings.HasPrefix(f.Code, "http_2") {
+			t.Errorf("%q: %v", url, f)
 		}
 	}
 	for _, scheme := range []string{"file", "gopher", "ftp", "unix", "dict", "ldap", "javascript", "data"} {
