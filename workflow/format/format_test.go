@@ -105,6 +105,34 @@ func TestCommentsStayWhereverTheyStand(t *testing.T) {
 	}
 }
 
+// Blocks of text are laid out whatever their headers, margins and blank lines are,
+// and whatever comment stands behind them.
+func TestBlocksOfTextAreLaidOut(t *testing.T) {
+	const seed = 3
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
+	tried := 0
+	for range 4000 {
+		var lines string
+		for range rnd.IntN(6) {
+			lines += pick("", "    a", "      b", "  ", "    ", "      ", "        ", "    # c", "    d: e", "     f ", "    \tg") + "\n"
+		}
+		header := pick("|", ">") + pick("", "+", "-", "2", "2+", "1-", "4")
+		src := pick("ringi: v1\nname: n\ndescription: ", "ringi: v1\nname: n\nlabels:\n a: ") + header + "\n" + lines + pick("", "# end\n", "steps: []\n")
+		if _, _, problems := workflow.Document("f.yaml", []byte(src)); len(problems) > 0 {
+			continue
+		}
+		tried++
+		out, problems := format.File("f.yaml", []byte(src))
+		if again, _ := format.File("f.yaml", out); len(problems) > 0 || string(again) != string(out) {
+			t.Errorf("seed %d: %v\n%q\n%q\n%q", seed, problems, src, out, again)
+		}
+	}
+	if tried < 1000 {
+		t.Errorf("only %d could be read", tried)
+	}
+}
+
 // commented puts some comments into a text, behind lines and between them.
 func commented(rnd *rand.Rand, text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")

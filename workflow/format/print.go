@@ -160,7 +160,7 @@ func (p *printer) text(it *item, indent string) {
 	if n.Style&yaml.FoldedStyle != 0 {
 		header = ">"
 	}
-	if first > 0 || strings.HasPrefix(n.Value, "\n") || strings.HasPrefix(n.Value, " ") {
+	if first > 0 || strings.HasPrefix(strings.TrimLeft(n.Value, "\n "), "\t") || strings.HasPrefix(n.Value, "\n") || strings.HasPrefix(n.Value, " ") {
 		header += "2"
 	}
 	keep := strings.HasSuffix(n.Value, "\n\n") || n.Value == "\n"
@@ -190,12 +190,7 @@ func (p *printer) text(it *item, indent string) {
 // margin is how far the lines of a block of text are indented, and how far its
 // first line that is not blank is indented beyond it, as the header may say.
 func margin(lines []string, value string) (cut, first int) {
-	for l := range strings.SplitSeq(value, "\n") {
-		if trimmed := strings.TrimLeft(l, " "); trimmed != "" {
-			first = len(l) - len(trimmed)
-			break
-		}
-	}
+	first, _ = leading(value)
 	for _, l := range lines {
 		if trimmed := strings.TrimLeft(l, " "); trimmed != "" {
 			return max(len(l)-len(trimmed)-first, 0), first

@@ -131,21 +131,42 @@ func (s *source) quoted(n *yaml.Node) (from, to int) {
 }
 
 // blockLines returns the lines of a block of text behind its header, from 0,
-// without blank lines at its end.
+// without blank lines at its end. A line that is indented less than the first
+// ends it, too: it is a comment.
 func (s *source) blockLines(n *yaml.Node, indent int) (from, to int) {
 	from = n.Line
 	to = from
+	beyond, some := leading(n.Value)
+	if !some {
+		return from, to
+	}
+	least := -1
 	for i := from; i < len(s.lines); i++ {
 		blank := strings.TrimLeft(s.lines[i], " ")
 		if blank == "" {
 			continue
 		}
-		if len(s.lines[i])-len(blank) <= indent && n.Column > 1 {
+		in := len(s.lines[i]) - len(blank)
+		if in <= indent && n.Column > 1 || in < least {
 			break
+		}
+		if least < 0 {
+			least = in - beyond
 		}
 		to = i + 1
 	}
 	return from, to
+}
+
+// leading is how many blanks the first line of a text begins with that is not
+// blank, and whether there is one.
+func leading(value string) (blanks int, some bool) {
+	for l := range strings.SplitSeq(value, "\n") {
+		if trimmed := strings.TrimLeft(l, " "); trimmed != "" {
+			return len(l) - len(trimmed), true
+		}
+	}
+	return 0, false
 }
 
 // beyondMargin is where the lines of a block end that are blank and longer than its
