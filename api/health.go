@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/ringiflow/ringi"
@@ -26,6 +27,10 @@ func (s *Server) healthRoutes() {
 func (s *Server) readyz(ctx context.Context, _ *struct{}) (*answer[Health], error) {
 	if s.config.Ready != nil {
 		if err := s.config.Ready(ctx); err != nil {
+			var why *ringi.Error // it may be told to anybody
+			if errors.As(err, &why) && why.Code == ringi.CodeUnavailable {
+				return nil, why
+			}
 			return nil, &ringi.Error{
 				Code: ringi.CodeUnavailable, Message: "the server cannot answer durably now",
 				Hint: "it goes on by itself once its database is back", Err: err,

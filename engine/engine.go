@@ -76,6 +76,11 @@ type Config struct {
 	// probe or a write has worked; nil takes a read for proof. Errors as of
 	// Store.Commit.
 	Probe func(ctx context.Context, bytes int) error
+	// Locks says what others hold locked in the store's database that this node
+	// may wait for, and who; "" is nothing. It is asked while calls fail with
+	// store.ErrLocked: such a node is ready for ten seconds more, and then says
+	// what it waits for. Nil takes such a failure for a store that is away.
+	Locks func(context.Context) (string, error)
 
 	// Committers is the number of committers; 0 is 1.
 	Committers int
@@ -174,7 +179,7 @@ func New(c Config) (*Engine, error) {
 	}
 	p.limits = limits{writes: orInt(c.BatchWrites, batchWrites), bytes: orInt(c.BatchBytes, batchBytes)}
 	p.clock = sense.NewClock(p.local)
-	p.reach = sense.NewReach(sense.ReachConfig{Local: p.local, Up: up, Log: p.log, Probe: p.Probe != nil})
+	p.reach = sense.NewReach(sense.ReachConfig{Local: p.local, Up: up, Log: p.log, Probe: p.Probe != nil, Asks: p.Locks != nil})
 	p.catalog = &catalog{
 		parts: p, quotas: c.Quotas,
 		compiled: map[versionKey]*workflow.Definition{}, latest: map[nameKey]latestVersion{},

@@ -42,7 +42,15 @@ func (e *Engine) Parts() []Part {
 	)
 }
 
-func (e *Engine) pulse(ctx context.Context) (bool, error) { return false, e.parts.contact(ctx) }
+func (e *Engine) pulse(ctx context.Context) (bool, error) {
+	err := e.parts.contact(ctx)
+	if e.parts.reach.InVain() {
+		if what, err := e.parts.Locks(ctx); err == nil {
+			e.parts.reach.Holds(what)
+		}
+	}
+	return false, err
+}
 
 // By how much the heap seems larger than it is while an engine runs. One large
 // block would now and then be cleared, and with that be in memory, because a
@@ -88,7 +96,7 @@ func (e *Engine) loop(ctx context.Context, p Part, last func() bool) {
 		wake := p.wake
 		switch {
 		case err != nil && ctx.Err() == nil:
-			if retry == retryFirst && e.parts.reach.Lost() == nil { // else the reach has said so
+			if retry == retryFirst && e.parts.reach.Lost() == nil && !e.parts.reach.InVain() { // else the reach says so
 				e.parts.log.Warn("a part failed", "part", p.Name, "err", err)
 			}
 			pause, retry, wake = retry, min(2*retry, retryLast), nil

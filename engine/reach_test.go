@@ -156,3 +156,91 @@ func TestAnyWriteThatFailsIsTakenBackByAWriteOnly(t *testing.T) { // TC-29, TC-3
 		})
 	}
 }
+
+// A table that somebody has locked, as a migration does, is not a database that
+// is away: the node stays ready for some seconds, then says what it waits for,
+// and the log is told of it once a minute.
+func TestALockOfSomebodyIsWaitedForBeforeTheNodeIsNotReady(t *testing.T) { // TC-29
+	bubble(t, func(t *testing.T, w *world) {
+		w.eng.Close()
+		said := &journal{}
+		locks := &locked{Store: w.mem}
+		w.conf.Log = slog.New(slog.NewTextHandler(said, nil))
+		w.conf.Probe = func(context.Context, int) error { return nil }
+		w.conf.Locks = func(context.Context) (string, error) {
+			if locks.on.Load() {
+				return "timer by session 7 (migration)", nil
+			}
+			return "", nil
+		}
+		w.restartOn(&tap{Store: locks})
+		lines := func() (begins, ends, others int) {
+			begins, ends = strings.Count(said.String(), "holds a lock"), strings.Count(said.String(), "is gone")
+			return begins, ends, strings.Count(said.String(), "level=") - begins - ends
+		}
+		locks.on.Store(true)
+		for n := range 9 {
+			<-time.After(time.Second)
+			if err := w.eng.Ready(); err != nil {
+				t.Fatalf("not ready after %d s: %v", n+1, err)
+			}
+		}
+		locks.on.Store(false)
+		<-time.After(2 * time.Second)
+		if begins, ends, others := lines(); begins != 1 || ends != 1 || others != 0 {
+			t.Errorf("of a short lock the log says:\n%s", said.String())
+		}
+		locks.on.Store(true)
+		<-time.After(3 * time.Minute)
+		if err := w.eng.Ready(); err == nil || !strings.Contains(err.Error(), "timer by session 7") {
+			t.Errorf("after minutes: %v, want what it waits for", err)
+		}
+		if begins, ends, others := lines(); begins > 4 || ends != 1 || others != 0 {
+			t.Errorf("of three minutes the log says:\n%s", said.String())
+		}
+		locks.on.Store(false)
+		<-time.After(2 * time.Second)
+		if _, ends, _ := lines(); ends != 2 || w.eng.Ready() != nil {
+			t.Errorf("afterwards: %v\n%s", w.eng.Ready(), said.String())
+		}
+	})
+}
+
+// locked is a store whose timers somebody has locked.
+type locked struct {
+	store.Store
+	on atomic.Bool
+}
+
+func (l *locked) DueTimers(ctx context.Context, now, until time.Time, limit int) ([]store.DueTimer, error) {
+	if l.on.Load() {
+		return nil, fmt.Errorf("%w: time-out", store.ErrLocked)
+	}
+	return l.Store.DueTimers(ctx, now, until, limit)
+}
+
+// A database that comes and goes is told about once a minute.
+func TestAnOutageIsToldOnceAMinute(t *testing.T) { // TC-29
+	bubble(t, func(t *testing.T, w *world) {
+		w.eng.Close()
+		j, said := &jam{Store: w.mem}, &journal{}
+		j.kind.Store("")
+		w.conf.Log = slog.New(slog.NewTextHandler(said, nil))
+		w.conf.Probe = func(context.Context, int) error { return j.fails("pulse") }
+		w.restartOn(&tap{Store: j})
+		<-time.After(time.Second)
+		j.kind.Store("pulse")
+		<-time.After(150 * time.Second)
+		j.kind.Store("")
+		<-time.After(2 * time.Second)
+		for range 10 {
+			j.kind.Store("pulse")
+			<-time.After(2 * time.Second)
+			j.kind.Store("")
+			<-time.After(2 * time.Second)
+		}
+		if away, back := strings.Count(said.String(), "the database is away"), strings.Count(said.String(), "the database is back"); away > 4 || back > 2 || away < 3 || back < 1 {
+			t.Errorf("told %d times that it is away and %d times that it is back:\n%s", away, back, said.String())
+		}
+	})
+}

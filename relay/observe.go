@@ -17,11 +17,50 @@ import (
 // scrapeTimeout bounds what a look at the metrics may ask of the database.
 const scrapeTimeout = 2 * time.Second
 
-// Log tells a log what an operator must see of a relay.
-func Log(log *slog.Logger, r outbox.Report) {
+// tellAgain is how often a log is told of what lasts.
+const tellAgain = time.Minute
+
+// A Journal logs what an operator must see of the relays of a process. That
+// messages cannot be read is told for all of them at its beginning, once a minute
+// and at its end, whatever they do meanwhile. Safe for concurrent use; Log and
+// Now are needed.
+type Journal struct {
+	Log *slog.Logger
+	Now func() time.Time
+	// Told reports whether somebody else says already that the database is away;
+	// nil is never.
+	Told func() bool
+
+	mu   sync.Mutex
+	open bool      // the end is to be told
+	last time.Time // when it was told that they cannot be read
+}
+
+// Observe logs a report.
+func (j *Journal) Observe(r outbox.Report) {
+	now := j.Now()
+	j.mu.Lock()
+	tell := r.Err != nil && (j.last.IsZero() || now.Sub(j.last) >= tellAgain) && (j.Told == nil || !j.Told())
+	again := r.Err == nil && j.open
+	if tell {
+		j.open, j.last = true, now
+	} else if again {
+		j.open = false
+	}
+	j.mu.Unlock()
+	switch {
+	case tell:
+		j.Log.Warn("messages cannot be read", "destination", r.Destination, "err", r.Err)
+	case again:
+		j.Log.Info("messages can be read again", "destination", r.Destination)
+	}
+	logReport(j.Log, r)
+}
+
+// logReport logs everything but that messages cannot be read.
+func logReport(log *slog.Logger, r outbox.Report) {
 	switch {
 	case r.Err != nil:
-		log.Warn("messages cannot be read", "destination", r.Destination, "err", r.Err)
 	case r.Down != nil:
 		log.Warn("the destination of messages is down", "destination", r.Destination, "err", r.Down, "again", r.Until)
 	}

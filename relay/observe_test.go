@@ -47,13 +47,13 @@ func TestRefusalsAreInTheLogWithTheirReason(t *testing.T) { // O-22
 	var text strings.Builder
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	refused := outbox.Refuse(errors.New("schema mismatch"))
-	relay.Log(log, outbox.Report{Destination: "audit", Claimed: 3, Delivered: 3})
+	(&relay.Journal{Log: log, Now: time.Now}).Observe(outbox.Report{Destination: "audit", Claimed: 3, Delivered: 3})
 	if text.Len() > 0 {
 		t.Errorf("nothing is wrong: %s", &text)
 	}
 	for _, r := range []outbox.Report{{Failed: 2, Refused: refused}, {Dead: 1, Refused: refused}, {Parked: 1, Refused: refused}} {
 		text.Reset()
-		relay.Log(log, r)
+		(&relay.Journal{Log: log, Now: time.Now}).Observe(r)
 		if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "schema mismatch") {
 			t.Errorf("of %+v the log says %q", r, got)
 		}
@@ -95,7 +95,7 @@ func TestTheLogTellsWhatAnOperatorMustSee(t *testing.T) {
 		"destination=a": {Destination: "a", Dead: 1},
 	} {
 		var b bytes.Buffer
-		relay.Log(slog.New(slog.NewTextHandler(&b, nil)), r)
+		(&relay.Journal{Log: slog.New(slog.NewTextHandler(&b, nil)), Now: time.Now}).Observe(r)
 		if (b.Len() == 0) != (want == "") || !strings.Contains(b.String(), want) {
 			t.Errorf("%+v is logged as %q, want %q", r, b.String(), want)
 		}

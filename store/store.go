@@ -29,6 +29,10 @@ import (
 // is read-only, locked or full. The same call may succeed later.
 var ErrUnavailable = errors.New("store: unavailable")
 
+// ErrLocked is an ErrUnavailable that says that somebody else has locked what
+// the call needed, for longer than a call waits. Other calls may succeed.
+var ErrLocked = fmt.Errorf("%w: locked by somebody else", ErrUnavailable)
+
 // ErrDoubt says that a commit was sent and nobody knows whether it was done.
 // Sending the same writes again, unchanged, settles it.
 var ErrDoubt = errors.New("store: outcome of the commit is unknown")

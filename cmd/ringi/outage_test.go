@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/worker"
@@ -178,4 +182,50 @@ func TestNoLeaseIsLostWhileTheDatabaseIsAway(t *testing.T) {
 		t.Errorf("%d tasks were begun twice", len(began))
 	}
 	f.replayed(tasks)
+}
+
+// W31, TC-29: a table that a migration holds for some seconds makes no server
+// unready, and the log of one says once what it waits for and once that it goes on.
+func TestAServerWaitsForALockOfSomebody(t *testing.T) {
+	f := newFleet(t, 1)
+	n := f.nodes[0]
+	n.readyz(http.StatusOK)
+	ctx := t.Context()
+	conn, err := pgconn.Connect(ctx, f.pg.URL("postgres")+"&application_name=migration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	exec := func(text string) {
+		t.Helper()
+		if err := conn.Exec(ctx, text).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("begin; lock table timer in access exclusive mode")
+	eventually(t, "the log to tell of the lock", func() bool {
+		if code := statusOf(t, n.url+"/readyz"); code != http.StatusOK && !strings.Contains(n.err.String(), "holds a lock") {
+			t.Fatalf("/readyz is %d for a lock of two seconds", code)
+		}
+		return strings.Contains(n.err.String(), "timer by session")
+	})
+	n.readyz(http.StatusServiceUnavailable) // it is held for too long
+	resp, err := http.Get(n.url + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil || !strings.Contains(string(body), "timer by session") || !strings.Contains(string(body), "migration") {
+		t.Errorf("/readyz says %s, %v, want what it waits for", body, err)
+	}
+	exec("rollback")
+	n.readyz(http.StatusOK)
+	for _, said := range []string{"holds a lock", "the lock in the database is gone"} {
+		if got := strings.Count(n.err.String(), said); got != 1 {
+			t.Errorf("the log says %d times %q:\n%s", got, said, n.err.String())
+		}
+	}
+	if strings.Contains(n.err.String(), "the database is away") {
+		t.Errorf("the log says that the database is away:\n%s", n.err.String())
+	}
 }

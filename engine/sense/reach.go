@@ -15,12 +15,13 @@ import (
 // speaks to the store every second.
 const reachGap = 5 * time.Second
 
-// A ReachConfig says how a node looks around. All but Probe must be set.
+// A ReachConfig says how a node looks around. All but Probe and Asks must be set.
 type ReachConfig struct {
 	Local func() time.Time // the node's clock, monotonic
 	Up    func() bool      // whether workers can reach this node
 	Log   *slog.Logger
 	Probe bool // whether a write can be tried that changes nothing
+	Asks  bool // whether the store says what others hold locked
 }
 
 // A Reach knows since when this node has reached the store without a break,
@@ -35,7 +36,9 @@ type Reach struct {
 	seen    time.Time // the last success
 	err     error     // the last failure, nil while it is whole
 	lostAt  time.Time // when that began
-	pending int       // bytes that could not be written; reading proves nothing until some can
+	tell    refrain   // of it in the log
+	lock    lock
+	pending int // bytes that could not be written; reading proves nothing until some can
 }
 
 // probeLeast and probeMost bound what is written to see whether a write works
@@ -63,20 +66,25 @@ func (r *Reach) Note(ctx context.Context, err error) error {
 }
 
 func (r *Reach) broke(err error) {
+	if r.locked(err) {
+		return
+	}
 	now := r.Local()
 	r.mu.Lock()
-	news := r.err == nil
-	if news {
+	if r.err == nil {
 		r.lostAt = now
 	}
+	since := r.lostAt
 	r.since, r.err = time.Time{}, err
+	tell := r.tell.again(now)
 	r.mu.Unlock()
-	if news {
-		r.Log.Warn("the database is away: nothing is answered that it does not hold, until it is back", "err", err)
+	if tell {
+		r.Log.Warn("the database is away: nothing is answered that it does not hold, until it is back", "for", now.Sub(since).Round(time.Second), "err", err)
 	}
 }
 
-// worked notes a success, and tells how long the store was away before it.
+// worked notes a success, and tells how long the store was away before it, if
+// its end is to be told.
 func (r *Reach) worked() (away time.Duration, back bool) {
 	now, up := r.Local(), r.Up()
 	r.mu.Lock()
@@ -85,7 +93,7 @@ func (r *Reach) worked() (away time.Duration, back bool) {
 		return 0, false // it was a read
 	}
 	if r.err != nil {
-		away, back = now.Sub(r.lostAt), true
+		away, back = now.Sub(r.lostAt), r.tell.over()
 	}
 	if r.since.IsZero() || now.Sub(r.seen) > reachGap {
 		r.since = now
@@ -108,6 +116,7 @@ func (r *Reach) Wrote(ctx context.Context, bytes int, err error) error {
 		switch {
 		case err == nil && bytes > 0:
 			r.pending = 0
+		case r.Asks && errors.Is(err, store.ErrLocked): // it says nothing of all other writes
 		case ctx.Err() == nil && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDoubt)):
 			r.pending = min(max(bytes, r.pending, probeLeast), probeMost)
 		}
@@ -158,5 +167,5 @@ func (r *Reach) Lost() error {
 	case now.Sub(r.seen) > reachGap:
 		return errors.New("engine: the store has not answered for " + now.Sub(r.seen).Truncate(time.Second).String())
 	}
-	return nil
+	return r.waits(now)
 }

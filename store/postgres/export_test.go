@@ -48,6 +48,7 @@ func Statements() map[string]string {
 		"textKeyHolder":        string(textKeyHolder),
 		"textLapse":            string(textLapse),
 		"textLoad":             string(textLoad),
+		"textLocks":            string(textLocks),
 		"textLog":              string(textLog),
 		"textLogAfter":         string(textLogAfter),
 		"textLogDone":          string(textLogDone),

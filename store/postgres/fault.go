@@ -28,6 +28,7 @@ const (
 	faultCondition              // a condition of a batch
 	faultAgain                  // the same transaction may work at once
 	faultStandby                // this server does not take writes: another may
+	faultLocked                 // somebody else holds a lock for longer than lockTime
 	faultUnnamed                // the server does not keep our prepared statements
 )
 
@@ -44,6 +45,7 @@ const (
 	codeTableExists = "42P07"
 	codeTypeExists  = "42710"
 	codeNoTable     = "42P01"
+	codeLock        = "55P03"
 )
 
 // faultOf tells what an error of the database means. Classes 22 and 23 are
@@ -64,6 +66,8 @@ func faultOf(err error) fault {
 		return faultAgain
 	case codeReadOnly, codeRecovery:
 		return faultStandby
+	case codeLock:
+		return faultLocked
 	case codeNoStatement, codeStatement:
 		return faultUnnamed
 	}
@@ -103,6 +107,9 @@ func away(err error) error {
 	var bad *store.BadWrite
 	if errors.As(err, &bad) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) || errors.Is(err, errCondition) {
 		return err
+	}
+	if faultOf(err) == faultLocked {
+		return fmt.Errorf("%w: %w", store.ErrLocked, err)
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }

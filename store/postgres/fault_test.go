@@ -281,3 +281,40 @@ func TestAWriteQueuesBehindATransactionThatHasItsSequence(t *testing.T) {
 		last = w
 	}
 }
+
+// W31: what somebody else has locked is told apart from a database that is away,
+// with what is locked and by whom.
+func TestALockOfSomebodyIsNamed(t *testing.T) {
+	url := database(t)
+	s, other := openStore(t, postgres.Config{URL: url}), connect(t, url+"&application_name=migration")
+	held := func() string {
+		t.Helper()
+		what, err := s.Locks(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return what
+	}
+	if what := held(); what != "" {
+		t.Errorf("nobody holds %q", what)
+	}
+	other.exec("begin; lock table timer in access exclusive mode")
+	now := time.Unix(1_800_000_000, 0).UTC()
+	if _, err := s.DueTimers(t.Context(), now, now, 1); !errors.Is(err, store.ErrLocked) || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("timers of a locked table: %v, want ErrLocked", err)
+	}
+	w := startOf(1, 10)
+	w.Timers = []store.TimerChange{{ID: "t", Row: &ringi.TimerRow{ID: "t", FireAt: now}}}
+	if _, err := s.Commit(t.Context(), w); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a commit that needs the table: %v, want ErrLocked", err)
+	}
+	mustCommit(t, s, startOf(2, 10)) // others go on
+	if what := held(); !strings.HasPrefix(what, "timer by session ") || !strings.Contains(what, "(migration)") {
+		t.Errorf("held is %q", what)
+	}
+	other.exec("commit")
+	mustCommit(t, s, w)
+	if what := held(); what != "" {
+		t.Errorf("nobody holds %q any more", what)
+	}
+}

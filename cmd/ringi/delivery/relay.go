@@ -90,7 +90,7 @@ func (p program) relay(ctx context.Context, address string) (err error) {
 		return err
 	}
 	log, metrics := p.Logger(), relay.NewMetrics(db.Outbox.Backlog, p.Now)
-	relays, sinks, err := OpenRelays(p.Program, p.Get(cli.SetOutbox), outbox.RelayConfig{Source: db.Outbox, Fleet: db.Fleet}, log, metrics)
+	relays, sinks, err := OpenRelays(p.Program, p.Get(cli.SetOutbox), outbox.RelayConfig{Source: db.Outbox, Fleet: db.Fleet}, &relay.Journal{Log: log, Now: p.Now}, metrics)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (p program) relay(ctx context.Context, address string) (err error) {
 }
 
 // OpenRelays opens the destinations and the relays to them.
-func OpenRelays(p *cli.Program, text string, c outbox.RelayConfig, log *slog.Logger, m *relay.Metrics) (*relay.Relays, []*relay.Sink, error) {
+func OpenRelays(p *cli.Program, text string, c outbox.RelayConfig, journal *relay.Journal, m *relay.Metrics) (*relay.Relays, []*relay.Sink, error) {
 	places, err := relay.ParsePlaces(text)
 	if err != nil {
 		return nil, nil, cli.Usage("", "%v", err)
@@ -131,7 +131,7 @@ func OpenRelays(p *cli.Program, text string, c outbox.RelayConfig, log *slog.Log
 	host, _ := os.Hostname() // only for people who look at the table
 	c.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	c.Observe = func(r outbox.Report) {
-		relay.Log(log, r)
+		journal.Observe(r)
 		m.Observe(r)
 	}
 	relays, err := relay.New(c, sinks...)

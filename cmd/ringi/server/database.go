@@ -30,7 +30,8 @@ type Database interface {
 type messages struct {
 	source relay.Outbox
 	fleet  outbox.Fleet
-	nodes  store.Fleet // other servers; nil where there can be only one
+	nodes  store.Fleet                           // other servers; nil where there can be only one
+	locks  func(context.Context) (string, error) // what others hold locked; nil where nobody says
 }
 
 // openDatabase opens the database of a server and brings its tables up to date.
@@ -50,7 +51,7 @@ func openDatabase(ctx context.Context, c NodeConfig) (Database, messages, error)
 		return nil, messages{}, unreachable(c.Postgres, err)
 	}
 	box := db.Outbox()
-	return db, messages{source: box, fleet: box, nodes: db}, nil
+	return db, messages{source: box, fleet: box, nodes: db, locks: db.Locks}, nil
 }
 
 // OpenReading opens the database that the setting names, to read it only.

@@ -30,11 +30,16 @@ func newPerformer(p *cli.Program) (*httpstep.Performer, error) {
 // under way have ended. It is a worker like any other, in the process of the
 // server.
 func (n *Node) performHTTP(ctx context.Context) error {
+	trouble := n.p.Trouble(n.Log, "the caller of http steps met trouble")
 	name := "http-" + strings.ToLower(rand.Text())
 	w, err := worker.New(worker.Config{
 		Service: n.Engine, Name: name, Actor: ringi.Actor{ID: name, Kind: ringi.System}, Drain: httpDrain,
-		Queues:  []worker.Queue{n.performer.Queue()},
-		Trouble: n.p.Trouble(n.Log, "the caller of http steps met trouble"),
+		Queues: []worker.Queue{n.performer.Queue()},
+		Trouble: func(err error) {
+			if !n.away() {
+				trouble(err)
+			}
+		},
 	})
 	if err != nil {
 		return err

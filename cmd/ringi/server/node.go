@@ -101,7 +101,7 @@ func OpenNode(ctx context.Context, p *cli.Program, c NodeConfig) (_ *Node, err e
 		return nil, err // it was checked
 	}
 	if n.Engine, err = engine.New(engine.Config{
-		Store: &metric.Store{Store: n.store, Metrics: m, Routes: routes, Wrote: n.wake}, Probe: n.store.Probe,
+		Store: &metric.Store{Store: n.store, Metrics: m, Routes: routes, Wrote: n.wake}, Probe: n.store.Probe, Locks: sent.locks,
 		Records: n.store, Catalog: n.store, Events: n.store, Fleet: sent.nodes, Version: cli.BuildOf().Version,
 		Log: c.Log, Observer: m.Observer(), WorkersUp: n.up.Load, Later: n.performer.Later, Drain: cli.DrainTime,
 	}); err != nil {
@@ -148,7 +148,8 @@ func (n *Node) openRelay(sent messages, m *metric.Metrics) (outbox.Routes, error
 	if err != nil {
 		return nil, cli.Usage("", "%v", err)
 	}
-	n.relays, n.sinks, err = delivery.OpenRelays(n.p, n.Outbox, outbox.RelayConfig{Source: sent.source, Fleet: sent.fleet}, n.Log, numbers)
+	journal := &relay.Journal{Log: n.Log, Now: n.p.Now, Told: n.away}
+	n.relays, n.sinks, err = delivery.OpenRelays(n.p, n.Outbox, outbox.RelayConfig{Source: sent.source, Fleet: sent.fleet}, journal, numbers)
 	return routes, err
 }
 
@@ -208,6 +209,9 @@ func (n *Node) ready(context.Context) error {
 	}
 	return n.Engine.Ready()
 }
+
+// away reports whether the engine has said already why nothing works.
+func (n *Node) away() bool { return n.Engine.Ready() != nil }
 
 // Run serves until ctx ends, then drains. ready is called once with the URL
 // when requests are answered. The parts beside run as long as the server, under
