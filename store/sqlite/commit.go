@@ -38,6 +38,13 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) (store.Commit
 			return t.apply(ctx, writes, winners)
 		})
 	}
+	for i := range writes {
+		for _, w := range writes[i].Waits {
+			if w.Row != nil {
+				s.news.add(writes[i].Tenant, w.Row.Event, w.Row.Key)
+			}
+		}
+	}
 	if errors.Is(err, errCondition) {
 		return store.Committed{}, fmt.Errorf("%w: conditions held when they were read and failed in the same transaction", store.ErrUnavailable)
 	}

@@ -24,6 +24,7 @@ func (s *Store) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent
 			return badWrite(0, err)
 		})
 	})
+	s.news.add(tenant, e.Name, e.Key)
 	return created && err == nil, err
 }
 
@@ -49,36 +50,6 @@ func (c *conn) knownEvent(tenant ringi.Tenant, e ringi.SentEvent) (known bool, e
 // readEvent reads id, name, key, data and sent_at.
 func readEvent(row cells) ringi.SentEvent {
 	return ringi.SentEvent{ID: row.text(0), Name: row.text(1), Key: row.text(2), Data: row.blob(3), SentAt: row.time(4)}
-}
-
-// The reads of Pairs: an event of a wait before which no other serves it. With
-// a name the waits are found by their index, without one all are looked at.
-const (
-	textPairs = `select w.tenant, w.run, w.step, e.id, e.name, e.key, e.data, e.sent_at
-		from wait w join sent_event e on e.tenant = w.tenant and e.name = w.name and e.key = w.key
-		where ` + serves + ` and not exists (select 1 from sent_event o where o.tenant = w.tenant and o.name = w.name and o.key = w.key
-			and (o.sent_at, o.id) < (e.sent_at, e.id) and o.id <> w.not_event and (w.opened_at <= o.sent_at or w.opened_at < o.keep_until))
-		and (?1 = 0 or w.tenant = ?1)`
-	textPairsOrder = ` order by e.sent_at, e.id, w.tenant, w.run, w.step limit ?2`
-	textPairsOf    = textPairs + ` and w.name = ?3 and w.key = ?4` + textPairsOrder
-	textPairsAll   = textPairs + textPairsOrder
-)
-
-// Pairs implements store.Events.
-func (s *Store) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error) {
-	text, args := textPairsAll, []any{int64(q.Tenant), int64(max(q.Limit, 0))}
-	if q.Name != "" {
-		text, args = textPairsOf, append(args, q.Name, q.Key)
-	}
-	var list []store.Pair
-	err := s.each(ctx, text, func(row cells) error {
-		list = append(list, store.Pair{
-			Key: store.Key{Tenant: ringi.Tenant(row.num(0)), Run: row.run(1)}, Step: row.text(2),
-			Event: readEvent(row[3:]),
-		})
-		return nil
-	}, args...)
-	return list, err
 }
 
 // Expire implements store.Events.

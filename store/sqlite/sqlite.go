@@ -73,6 +73,7 @@ type Store struct {
 	kept        *conn         // the writer's statements; belongs to whoever has its connection
 	turn        ringi.Tenant  // that the last claim began with; belongs likewise
 	checkpoints *checkpointer // nil: only reading
+	news        news
 
 	mu     sync.Mutex
 	closed bool
