@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/sim/story"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -35,6 +36,7 @@ func (x *watch) decide(n *node) rules {
 		}
 		x.cached(n, s, before)
 		x.fires(s, cmd, first)
+		x.consumes(s, first)
 		if f, ok := cmd.Do.(ringi.FireTimer); ok && len(first.Events) > 0 {
 			n.inVain(s, f)
 		}
@@ -62,6 +64,20 @@ func (x *watch) fires(s *ringi.State, cmd ringi.Command, d ringi.Decision) {
 		}
 	}
 	x.w.fail("timer", "a firing of %s of generation %d counts for run %s, which has no such timer", f.Timer, f.Generation, short(s.Run))
+}
+
+// consumes holds an event that a run takes to a wait that is open for it: in the
+// decision, for what comes behind it may not live to be written.
+func (x *watch) consumes(s *ringi.State, d ringi.Decision) {
+	for _, e := range d.Events {
+		f, ok := e.Fact.(ringi.EventReceived)
+		if !ok {
+			continue
+		}
+		if st := promise.StepOf(s, f.Step); st == nil || st.Wait == nil || st.Outcome != ringi.Open {
+			x.w.fail("event_twice", "event %s is given to %s of run %s, which does not wait for any", f.ID, f.Step, short(s.Run))
+		}
+	}
 }
 
 // lead notes a state that a decision led to.

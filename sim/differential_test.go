@@ -18,7 +18,8 @@ import (
 // A disk is a SQLite file whose process dies again and again: what it leaves
 // behind, a file and its write-ahead log that nobody has brought in, is opened
 // by the next one. It loses nothing of what was answered, so that a world on it
-// must go the same way as one on the store in memory, to the byte.
+// must go the same way as one on the store in memory, to the byte. One reading
+// connection is enough: whoever held it and wanted another would wait for ever.
 type disk struct {
 	*sqlite.Store
 	dir     string
@@ -34,7 +35,7 @@ const commitsPerLife = 5
 func openDisk(dir string, now func() time.Time) (*disk, error) {
 	d := &disk{dir: dir, now: now}
 	var err error
-	d.Store, err = sqlite.Open(context.Background(), sqlite.Config{Path: d.path(), Now: now})
+	d.Store, err = sqlite.Open(context.Background(), sqlite.Config{Path: d.path(), Now: now, Readers: 1})
 	return d, err
 }
 
@@ -54,7 +55,7 @@ func (d *disk) die() error {
 			return err
 		}
 	}
-	s, err := sqlite.Open(context.Background(), sqlite.Config{Path: d.path(), Now: d.now})
+	s, err := sqlite.Open(context.Background(), sqlite.Config{Path: d.path(), Now: d.now, Readers: 1})
 	if err != nil {
 		return err
 	}

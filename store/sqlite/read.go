@@ -69,9 +69,10 @@ func scan(rows *sql.Rows, do func(cells) error) (err error) {
 
 // view is a reading transaction: all its reads see one moment.
 type view struct {
-	ctx context.Context
-	s   *Store
-	tx  *sql.Tx
+	ctx  context.Context
+	s    *Store
+	tx   *sql.Tx
+	news *[]string // texts that are not kept prepared yet
 }
 
 // view runs do on one moment of the database.
@@ -83,16 +84,28 @@ func (s *Store) view(ctx context.Context, do func(view) error) (err error) {
 	if err != nil {
 		return away(err)
 	}
-	defer func() { _ = tx.Rollback() }() // it only read
-	return away(do(view{ctx, s, tx}))
+	var news []string
+	defer func() {
+		_ = tx.Rollback() // it only read
+		for _, text := range news {
+			_, _ = s.reading(ctx, text) // the next view would prepare it anew otherwise, and nothing more
+		}
+	}()
+	return away(do(view{ctx, s, tx, &news}))
 }
 
+// each is each of the store inside the view. A text that is not kept is prepared
+// on the view's own connection: to wait for another one while holding this one
+// would stop all views for ever once each of them did.
 func (v view) each(text string, do func(cells) error, args ...any) error {
-	stmt, err := v.s.reading(v.ctx, text)
-	if err != nil {
-		return err
+	var rows *sql.Rows
+	var err error
+	if stmt, ok := v.s.texts.Load(text); ok {
+		rows, err = v.tx.StmtContext(v.ctx, stmt.(*sql.Stmt)).QueryContext(v.ctx, args...)
+	} else {
+		*v.news = append(*v.news, text)
+		rows, err = v.tx.QueryContext(v.ctx, text, args...)
 	}
-	rows, err := v.tx.StmtContext(v.ctx, stmt).QueryContext(v.ctx, args...)
 	if err != nil {
 		return err
 	}

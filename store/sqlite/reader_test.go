@@ -1,11 +1,13 @@
 package sqlite_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
@@ -39,6 +41,27 @@ func TestAFileIsReadBesideItsWriter(t *testing.T) {
 	}
 	if err := reader.Close(); err != nil {
 		t.Errorf("closing again: %v", err)
+	}
+}
+
+// A view that reads a kind of rows for the first time needs no second connection:
+// with as many views at once as there are connections, all would wait for ever.
+func TestAViewNeedsNoOtherConnection(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "ringi.db"), Readers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	key := store.Key{Tenant: ringi.DefaultTenant, Run: "01890a5d-ac96-774b-bcce-b302099a8057"}
+	for range 2 { // the second time the statements are kept
+		if _, err := s.Standing(ctx, key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the rows of a run that is not there: %v, want store.ErrNotFound", err)
+		}
+		if x, err := s.Inspect(ctx, key); err != nil || x.Last != 0 {
+			t.Errorf("a run that is not there is inspected as %+v, %v", x, err)
+		}
 	}
 }
 
