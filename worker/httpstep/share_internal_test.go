@@ -61,6 +61,20 @@ func (h *hosts) count(host string, n int) {
 	h.most[host], h.peak = max(h.most[host], h.now[host]), max(h.peak, h.all)
 }
 
+// takesOf says how long a host takes to answer.
+func (h *hosts) takesOf(host string, d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.takes[host] = d
+}
+
+// peaks are the most calls at once, to one host and to all.
+func (h *hosts) peaks(host string) (one, all int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.most[host], h.peak
+}
+
 // A node performs http steps against hosts.
 type node struct {
 	t     *testing.T
@@ -151,7 +165,8 @@ func TestASlowHostHoldsUpNobodyElse(t *testing.T) { // W26
 	synctest.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		defer n.end()
-		n.hosts.takes["slow.example"], n.hosts.takes["quick.example"] = 20*time.Second, 10*time.Millisecond
+		n.hosts.takesOf("slow.example", 20*time.Second)
+		n.hosts.takesOf("quick.example", 10*time.Millisecond)
 		slow := n.begin(300, "http://slow.example/")
 		<-time.After(5 * time.Second)
 		if took := n.take(n.begin(60, "http://quick.example/"), time.Minute); took > 3*time.Second {
@@ -160,8 +175,8 @@ func TestASlowHostHoldsUpNobodyElse(t *testing.T) { // W26
 		if took := n.take(slow, 14*time.Minute); took > 6*time.Minute {
 			t.Errorf("300 calls of 20 s took %v: 25 at once are done in 4 minutes", took)
 		}
-		if got, want := n.hosts.most["slow.example"], DefaultSlots/shareOf; got > want {
-			t.Errorf("%d calls to one host at once, want %d", got, want)
+		if got, _ := n.hosts.peaks("slow.example"); got > DefaultSlots/shareOf {
+			t.Errorf("%d calls to one host at once, want %d", got, DefaultSlots/shareOf)
 		}
 	})
 }
@@ -171,11 +186,11 @@ func TestABurstToAQuickHostGoesThroughItsShare(t *testing.T) { // W26
 	synctest.Test(t, func(t *testing.T) {
 		n := startNode(t)
 		defer n.end()
-		n.hosts.takes["quick.example"] = 100 * time.Millisecond
+		n.hosts.takesOf("quick.example", 100*time.Millisecond)
 		if took := n.take(n.begin(1000, "http://quick.example/"), time.Hour); took > 15*time.Second {
 			t.Errorf("1,000 calls of 100 ms took %v: 25 at once are done in 4 s", took)
 		}
-		if got := n.hosts.most["quick.example"]; got > DefaultSlots/shareOf {
+		if got, _ := n.hosts.peaks("quick.example"); got > DefaultSlots/shareOf {
 			t.Errorf("%d calls to one host at once", got)
 		}
 	})
@@ -188,12 +203,12 @@ func TestHostsTogetherFillTheSlots(t *testing.T) { // W26
 		var all []ringi.RunID
 		for i := range 6 {
 			host := fmt.Sprintf("h%d.example", i)
-			n.hosts.takes[host] = time.Second
+			n.hosts.takesOf(host, time.Second)
 			all = append(all, n.begin(50, "http://"+host+"/")...)
 		}
 		n.take(all, time.Hour)
-		if n.hosts.peak != DefaultSlots {
-			t.Errorf("%d calls at once, want %d", n.hosts.peak, DefaultSlots)
+		if _, got := n.hosts.peaks(""); got != DefaultSlots {
+			t.Errorf("%d calls at once, want %d", got, DefaultSlots)
 		}
 	})
 }
