@@ -54,6 +54,10 @@ type Hold struct {
 
 	// Lease is how long the partitions stay with the relay unless renewed.
 	Lease time.Duration
+
+	// Took and Failed are when the destination last took something from this relay,
+	// and last failed; zero for never. The others hear of it.
+	Took, Failed time.Time
 }
 
 // check refuses a hold that could never keep anything.
@@ -74,6 +78,10 @@ type Held struct {
 
 	// Now is the time that the fleet went by.
 	Now time.Time
+
+	// Took and Failed are the latest of the other relays, zero for never: one that
+	// sees the destination down tries again when another got through.
+	Took, Failed time.Time
 }
 
 // Partition is a share of the messages under a lease.
@@ -97,7 +105,7 @@ func partitionOf(k Key) int {
 // memoryFleet is the tables outbox_partition and outbox_relay of Memory.
 type memoryFleet struct {
 	parts  map[place]holding
-	relays map[member]time.Time // alive until
+	relays map[member]seat
 }
 
 type (
@@ -106,6 +114,8 @@ type (
 		number      int
 	}
 	member struct{ destination, relay string }
+	// seat is until when a relay lives, and what it saw of its destination.
+	seat struct{ end, took, failed time.Time }
 	// holding is who has a partition, under which epoch and until when.
 	holding struct {
 		owner string
@@ -148,13 +158,19 @@ func (s *Memory) Leave(ctx context.Context, h Hold) error {
 
 func (f *memoryFleet) hold(h Hold) Held {
 	if f.parts == nil {
-		f.parts, f.relays = map[place]holding{}, map[member]time.Time{}
+		f.parts, f.relays = map[place]holding{}, map[member]seat{}
 	}
-	f.relays[member{h.Destination, h.By}] = h.Now.Add(h.Lease)
+	f.relays[member{h.Destination, h.By}] = seat{h.Now.Add(h.Lease), h.Took, h.Failed}
 	held := Held{Now: h.Now}
-	for who, end := range f.relays {
-		if who.destination == h.Destination && end.After(h.Now) {
+	for who, s := range f.relays {
+		if who.destination != h.Destination {
+			continue
+		}
+		if s.end.After(h.Now) {
 			held.Relays++
+		}
+		if who.relay != h.By {
+			held.Took, held.Failed = later(held.Took, s.took), later(held.Failed, s.failed)
 		}
 	}
 	most := share(held.Relays)
@@ -182,6 +198,14 @@ func (f *memoryFleet) hold(h Hold) Held {
 	}
 	slices.SortFunc(held.Partitions, func(a, b Partition) int { return a.Number - b.Number })
 	return held
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // fences maps the partitions of a claim that still are the claimer's to their

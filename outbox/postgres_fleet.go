@@ -10,11 +10,12 @@ import (
 
 const (
 	pgClock = `select clock_timestamp()`
-	pgAlive = `insert into outbox_relay (destination, relay, lease_end) values ($1, $2, $3)
-		on conflict (destination, relay) do update set lease_end = excluded.lease_end`
+	pgAlive = `insert into outbox_relay (destination, relay, lease_end, took_at, failed_at) values ($1, $2, $3, $4, $5)
+		on conflict (destination, relay) do update set lease_end = excluded.lease_end, took_at = excluded.took_at, failed_at = excluded.failed_at`
 	// Relays that are long gone are forgotten on the way.
 	pgGone   = `delete from outbox_relay where destination = $1 and lease_end < $2`
-	pgRelays = `select count(*) from outbox_relay where destination = $1 and lease_end > $2`
+	pgRelays = `select count(*) filter (where lease_end > $2), max(took_at) filter (where relay <> $3), max(failed_at) filter (where relay <> $3)
+		from outbox_relay where destination = $1`
 	pgMine   = `select part, epoch from outbox_partition where destination = $1 and owner = $2 order by part for no key update`
 	pgRenew  = `update outbox_partition set lease_end = $3 where destination = $1 and part = any ($2::text::smallint[])`
 	pgGive   = `update outbox_partition set owner = null, lease_end = 'epoch' where destination = $1 and part = any ($2::text::smallint[])`
@@ -64,15 +65,17 @@ func hold(ctx context.Context, tx *sql.Tx, h Hold) (Held, error) {
 		}
 	}
 	end := held.Now.Add(h.Lease)
-	if _, err := tx.ExecContext(ctx, pgAlive, h.Destination, h.By, end); err != nil {
+	if _, err := tx.ExecContext(ctx, pgAlive, h.Destination, h.By, end, orNull(h.Took), orNull(h.Failed)); err != nil {
 		return held, err
 	}
 	if _, err := tx.ExecContext(ctx, pgGone, h.Destination, held.Now.Add(-forgetRelay)); err != nil {
 		return held, err
 	}
-	if err := tx.QueryRowContext(ctx, pgRelays, h.Destination, held.Now).Scan(&held.Relays); err != nil {
+	var took, failed sql.NullTime
+	if err := tx.QueryRowContext(ctx, pgRelays, h.Destination, held.Now, h.By).Scan(&held.Relays, &took, &failed); err != nil {
 		return held, err
 	}
+	held.Took, held.Failed = took.Time, failed.Time
 	mine, err := partitions(ctx, tx, pgMine, h.Destination, h.By)
 	if err != nil {
 		return held, err
@@ -100,6 +103,9 @@ func hold(ctx context.Context, tx *sql.Tx, h Hold) (Held, error) {
 	}
 	return held, nil
 }
+
+// orNull is null for the zero time.
+func orNull(at time.Time) sql.NullTime { return sql.NullTime{Time: at, Valid: !at.IsZero()} }
 
 func partitions(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]Partition, error) {
 	rows, err := tx.QueryContext(ctx, query, args...)

@@ -29,13 +29,13 @@ const (
 
 	// pgFirst reads the first due rows of many tenants at once.
 	pgFirst = `select ` + pgRow + ` from jsonb_to_recordset($1::text::jsonb) as t(tenant bigint, low timestamptz) cross join lateral (
-			select * from outbox where state < 2 and destination = $2 and tenant = t.tenant and next_at >= t.low and next_at <= $3 and (lease_end is null or lease_end <= $3)
+			select * from outbox where state < 2 and destination = $2 and tenant = t.tenant and next_at >= coalesce(t.low, '-infinity') and next_at <= $3 and (lease_end is null or lease_end <= $3)
 				and ($4 = '' or part = any (nullif($4::text, '')::smallint[]))
 			order by next_at, id limit $5) o order by o.next_at, o.id`
 
 	pgDue = `select ` + pgRow + ` from outbox o where o.state < 2 and o.destination = $1 and o.tenant = $2 and o.next_at <= $3 and (o.lease_end is null or o.lease_end <= $3)
 			and ($4 = '' or o.part = any (nullif($4::text, '')::smallint[]))
-			and (o.next_at, o.id) > ($5, $6::text::uuid) order by o.next_at, o.id limit $7`
+			and (o.next_at, o.id) > (coalesce($5, timestamptz '-infinity'), $6::text::uuid) order by o.next_at, o.id limit $7`
 
 	// pgHeads reads the number of the first undelivered message of many keys at once.
 	pgHeads = `select k.ord - 1, o.seq from unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::bigint[]) with ordinality as k(tenant, aggregatetype, aggregateid, head, ord) cross join lateral (
@@ -146,13 +146,17 @@ func (sh *pgShelf) first(ctx context.Context, turns []int64) error {
 	sh.most = min(page, morePerTenant+sh.limit/len(turns))
 	sh.ahead = make(map[int64][]row, len(turns))
 	type from struct {
-		Tenant int64     `json:"tenant"`
-		Low    time.Time `json:"low"`
+		Tenant int64      `json:"tenant"`
+		Low    *time.Time `json:"low"` // nil: from the first
 	}
 	froms := make([]from, len(turns))
 	for i, t := range turns {
 		sh.ahead[t] = nil
-		froms[i] = from{t, fromMicro(sh.look.low[t])}
+		froms[i].Tenant = t
+		if low, known := sh.look.low[t]; known {
+			at := fromMicro(low)
+			froms[i].Low = &at
+		}
 	}
 	list, err := json.Marshal(froms)
 	if err != nil {
@@ -178,10 +182,11 @@ func (sh *pgShelf) due(ctx context.Context, tenant, now int64, last row) ([]row,
 		sh.page = rows
 		return rows, len(rows) < sh.most, nil
 	}
+	from := sql.NullTime{Time: fromMicro(last.nextAt), Valid: last.id != ""}
 	if last.id == "" {
 		last.id = "00000000-0000-0000-0000-000000000000"
 	}
-	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, fromMicro(now), sh.parts, fromMicro(last.nextAt), last.id, page)
+	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, fromMicro(now), sh.parts, from, last.id, page)
 	sh.page = rows
 	return rows, len(rows) < page, err
 }

@@ -34,6 +34,7 @@ const (
 	DefaultAttempts   = 10                    // with the pauses below about four minutes of refusals
 	DefaultPauseFirst = time.Second           // the engine's own retry pause
 	DefaultPauseMost  = time.Minute           // the engine's own longest retry pause
+	DefaultDoubt      = time.Hour             // longer than a deployment that answers errors goes unnoticed
 	DefaultCircuit    = 30 * time.Second      // the longest wait between a recovery and its notice
 	DefaultPollFirst  = 10 * time.Millisecond // shorter than anybody waits for, long enough to cost nothing
 	DefaultPollMost   = time.Second           // the delay that a lost wake-up costs
@@ -87,6 +88,11 @@ type RelayConfig struct {
 	// down. The first pause is PauseFirst, or Circuit if that is shorter.
 	Circuit time.Duration
 
+	// Doubt is how long a destination may answer the only message that it gets with
+	// an error of its own before that counts as the message's, and its attempts
+	// begin to be spent. When other messages get through, it counts at once.
+	Doubt time.Duration
+
 	// PollFirst and PollMost bound the pause of Run after a round without work;
 	// it doubles from the one to the other. A hint on Wake ends it at once.
 	// Hints may get lost; polling is the guarantee. A nil Wake never hints.
@@ -131,7 +137,8 @@ type Report struct {
 	Down  error
 	Until time.Time
 
-	// Refused is why the first of the refused messages was; nil if none was.
+	// Refused is why the first of the messages that failed, died or were parked did;
+	// nil if none did.
 	Refused error
 
 	// Err is what the round returned.
@@ -149,9 +156,11 @@ type Relay struct {
 
 	parts  []Partition // what the fleet gave
 	holdAt time.Time   // when to ask the fleet again
+	heldAt time.Time   // when it was asked
 	clock  fleetClock
 
-	ahead ahead
+	ahead    ahead
+	suspects suspects
 }
 
 // NewRelay checks cfg and fills its defaults in.
@@ -179,6 +188,7 @@ func NewRelay(cfg RelayConfig) (*Relay, error) {
 	orDefault(&cfg.PauseFirst, DefaultPauseFirst)
 	orDefault(&cfg.PauseMost, DefaultPauseMost)
 	orDefault(&cfg.Circuit, DefaultCircuit)
+	orDefault(&cfg.Doubt, DefaultDoubt)
 	orDefault(&cfg.PollFirst, DefaultPollFirst)
 	orDefault(&cfg.PollMost, DefaultPollMost)
 	orDefault(&cfg.PruneEvery, DefaultPruneEvery)
@@ -244,8 +254,10 @@ func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
 	rep.Claimed += len(batch.Messages)
 	tries, spent := r.sort(batch.Messages)
 	for _, m := range spent {
-		r.owe(rep, Mark{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence, Outcome: r.last(), Error: "no answer to any of its attempts: the relay stopped while it was being sent"})
+		r.owe(rep, Mark{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence, Outcome: r.last(), Error: errSpent.Error()})
+		rep.Refused = errSpent
 	}
+	crash(CrashPublishing)
 	claimed := r.claimAhead(ctx, batch)
 	if len(tries) > 0 {
 		err = r.try(ctx, rep, tries)
@@ -257,6 +269,9 @@ func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
 	defer cancel()
 	return true, errors.Join(err, r.settle(settling, rep))
 }
+
+// errSpent is why a message is set aside whose every attempt ended with its relay.
+var errSpent = errors.New("no answer to any of its attempts: the relay stopped while it was being sent")
 
 // take returns the batch that was claimed ahead, or claims one.
 func (r *Relay) take(ctx context.Context, rep *Report) (Batch, error) {
@@ -343,45 +358,90 @@ func (r *Relay) try(ctx context.Context, rep *Report, tries []ClaimedMessage) er
 	crash(CrashAcknowledged)
 	now := r.cfg.Now()
 	alive, down := verdict(sent)
-	switch {
-	case alive:
-		r.circuit.heal()
-	case down != nil && ctx.Err() == nil:
-		r.circuit.fail(now, min(r.cfg.PauseFirst, r.cfg.Circuit), r.cfg.Circuit)
-		rep.Down, rep.Until = down, r.circuit.until
-	}
 	if alive {
 		excuseSilence(results)
 	}
+	r.weigh(ctx, rep, tries, results, weight{alive, down, now})
 	failed := map[Key]bool{}
 	for i := range tries {
 		m := &tries[i]
-		if rep.Refused == nil && Refused(results[i]) {
-			rep.Refused = results[i]
-		}
-		mark := r.markOf(m, results[i], now, alive, ctx.Err() != nil, failed[m.Key()] && m.Seq > 0)
+		var own charged
+		charge := alive || errors.As(results[i], &own)
+		mark := r.markOf(m, results[i], now, charge, ctx.Err() != nil, failed[m.Key()] && m.Seq > 0)
 		if mark.Outcome != MarkDelivered && m.Seq > 0 {
 			failed[m.Key()] = true
+		}
+		if rep.Refused == nil && mark.Outcome != MarkDelivered && mark.Outcome != MarkReleased {
+			rep.Refused = results[i]
 		}
 		r.owe(rep, mark)
 	}
 	return nil
 }
 
-// excuseSilence leaves one message of a call to be charged with an attempt for want
-// of an answer in time, the first. It may be what the destination chokes on; the
-// others may only have stood behind it, or behind all that a slow destination did
-// take, and would lose their attempts one after the other to its slowness.
-func excuseSilence(results []error) {
-	charged := false
+// weight is what one call told about a destination.
+type weight struct {
+	alive bool
+	down  error
+	now   time.Time
+}
+
+// charged is a failure without a verdict that counts as the message's own.
+type charged struct{ error }
+
+func (c charged) Unwrap() error { return c.error }
+
+// weigh draws from a call what it says about the destination, and whether the only
+// message that failed in it is charged all the same.
+func (r *Relay) weigh(ctx context.Context, rep *Report, tries []ClaimedMessage, results []error, w weight) {
+	if w.alive {
+		r.suspects.took = w.now
+		if r.circuit.failures > 0 {
+			r.holdAt = time.Time{} // the others of the fleet hear of it at once
+		}
+		r.circuit.heal()
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	alone, n := -1, 0
 	for i, err := range results {
-		if !errors.Is(err, context.DeadlineExceeded) || Refused(err) {
+		switch {
+		case silent(err):
+			r.suspects.note(tries[i].ID, w.now)
+			alone, n = i, n+1
+		case err == nil || Refused(err):
+			r.suspects.forget(tries[i].ID)
+		}
+	}
+	if w.alive || w.down == nil {
+		return
+	}
+	if n == 1 && r.suspects.guilty(tries[alone].ID, results[alone], w.now, r.cfg.Attempts, r.cfg.Doubt) {
+		results[alone] = charged{results[alone]}
+		r.circuit.look(w.now) // another message tells how the destination is
+		return
+	}
+	r.circuit.fail(w.now, min(r.cfg.PauseFirst, r.cfg.Circuit), r.cfg.Circuit)
+	rep.Down, rep.Until = w.down, r.circuit.until
+}
+
+// excuseSilence leaves one message of a call to be charged with an attempt for want
+// of an answer, the first. It may be what the destination chokes on, as one that
+// breaks the connection; the others may only have stood behind it, or behind all
+// that a slow destination did take, and would lose their attempts one after the
+// other to its fault. What was answered with an error of its own is charged by
+// itself.
+func excuseSilence(results []error) {
+	first := true
+	for i, err := range results {
+		if !silent(err) || Blamed(err) {
 			continue
 		}
-		if charged {
+		if !first {
 			results[i] = Excuse(err)
 		}
-		charged = true
+		first = false
 	}
 }
 

@@ -11,13 +11,16 @@ import (
 const holdsPerLease = 3
 
 // hold asks the fleet for the relay's share when it is time and nothing is in the
-// relay's hands: every claim has been marked, or was left to its lease.
+// relay's hands: every claim has been marked, or was left to its lease. While the
+// destination is down it asks more often, to hear when another relay gets through.
 func (r *Relay) hold(ctx context.Context, rep *Report) error {
 	if r.cfg.Fleet == nil {
 		return nil
 	}
-	if !rep.At.Before(r.holdAt) && !r.ahead.has() {
+	due := !rep.At.Before(r.holdAt) || r.circuit.open(rep.At) && rep.At.Sub(r.heldAt) >= r.cfg.PollMost
+	if due && !r.ahead.has() {
 		h := r.ask()
+		h.Took, h.Failed = r.suspects.took, r.circuit.failed
 		if !r.clock.follows {
 			h.Now = rep.At
 		}
@@ -30,7 +33,11 @@ func (r *Relay) hold(ctx context.Context, rep *Report) error {
 			r.clock.set(held.Now, begun)
 			rep.At = r.cfg.Now()
 		}
-		r.parts, r.holdAt = held.Partitions, held.Now.Add(r.cfg.Lease/holdsPerLease)
+		r.parts, r.holdAt, r.heldAt = held.Partitions, held.Now.Add(r.cfg.Lease/holdsPerLease), held.Now
+		r.suspects.far = farSight{took: held.Took, failed: held.Failed}
+		if held.Took.After(r.circuit.failed) {
+			r.circuit.look(rep.At)
+		}
 	}
 	rep.Partitions = len(r.parts)
 	return nil

@@ -56,6 +56,7 @@ func storable(s string) string {
 // the destination has everything again.
 type circuit struct {
 	failures int       // in a row; 0 is closed
+	failed   time.Time // the last of them
 	until    time.Time // open until then
 }
 
@@ -65,7 +66,15 @@ func (c *circuit) probing(now time.Time) bool { return c.failures > 0 && !c.open
 
 func (c *circuit) fail(now time.Time, first, most time.Duration) {
 	c.failures++
+	c.failed = now
 	c.until = now.Add(double(c.failures, first, most))
+}
+
+// look ends the pause, so that the next message is tried at once.
+func (c *circuit) look(now time.Time) {
+	if c.open(now) {
+		c.until = now
+	}
 }
 
 func (c *circuit) heal() { *c = circuit{} }

@@ -93,7 +93,8 @@ create table if not exists outbox_change (
 // part is the message's partition, which the database computes from tenant and
 // aggregate id, so that every writer agrees on it. outbox_partition says which
 // relay has which partition of a destination and under which epoch, and
-// outbox_relay which relays are alive to share them; see Fleet.
+// outbox_relay which relays are alive to share them, and when the destination last
+// took something from each and last failed; see Fleet.
 const PostgresSchema = `
 create table if not exists outbox (
   id            uuid        not null primary key,
@@ -149,8 +150,12 @@ create table if not exists outbox_relay (
   destination   text        not null,
   relay         text        not null,
   lease_end     timestamptz not null,
+  took_at       timestamptz,
+  failed_at     timestamptz,
   primary key (destination, relay)
 ) with (fillfactor = 50);
+do $$ begin if not exists (select from pg_attribute where attrelid = 'outbox_relay'::regclass and attname = 'took_at' and not attisdropped)
+  then alter table outbox_relay add column took_at timestamptz, add column failed_at timestamptz; end if; end $$;
 `
 
 // Dialect is a database that has a schema, an insert and a source here.

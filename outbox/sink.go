@@ -17,9 +17,10 @@ type Sink interface {
 	// any other error when the destination could not be reached or did not
 	// answer. What is not clearly the message's fault is the destination's, so
 	// that an outage never turns messages into dead letters. What clearly is the
-	// destination's fault, or was not sent because of it, is made by Excuse. What got
-	// no answer in time wraps context.DeadlineExceeded: when others of the call got
-	// through, only the first such message is charged with an attempt.
+	// destination's fault, or was not sent because of it, is made by Excuse, and an
+	// error that the destination answered to this message by Blame. Of those that
+	// got no answer, when others of the call got through, only the first is charged
+	// with an attempt.
 	//
 	// Ordered messages of one key stand in their order and must be accepted in
 	// it: after the first failure of a key its later messages are not sent. The
@@ -75,6 +76,30 @@ func Excused(err error) bool {
 	return errors.As(err, &e)
 }
 
+// blame marks an error as an answer to this very message.
+type blame struct{ err error }
+
+func (b *blame) Error() string { return b.err.Error() }
+func (b *blame) Unwrap() error { return b.err }
+
+// Blame says that the destination is there and failed at this very message, for the
+// reason err: it answered with an error of its own, which may be its fault or the
+// message's. When others get through, the message is charged with an attempt; also
+// after a long time in which there was no other (RelayConfig.Doubt). Blame(nil) is
+// nil.
+func Blame(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &blame{err: err}
+}
+
+// Blamed tells whether err, or one that it wraps, was made by Blame.
+func Blamed(err error) bool {
+	var b *blame
+	return errors.As(err, &b)
+}
+
 // publish calls the sink and makes sure that its answers keep the contract. A
 // panic becomes err, and nothing is known about any message of the call then.
 func publish(ctx context.Context, sink Sink, msgs []Message) (results []error, err error) {
@@ -83,7 +108,6 @@ func publish(ctx context.Context, sink Sink, msgs []Message) (results []error, e
 			results, err = nil, fmt.Errorf("outbox: the sink panicked on a batch of %d messages that begins with %s; they are sent again one by one when their lease ends: %v", len(msgs), msgs[0].ID, p)
 		}
 	}()
-	crash(CrashPublishing)
 	results = sink.Publish(ctx, msgs)
 	crash(CrashPublished)
 	if len(results) != len(msgs) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 )
 
 // sqliteShelf reads for a choice inside the claim's transaction.
@@ -55,6 +56,9 @@ func (sh *sqliteShelf) tenants(ctx context.Context) ([]int64, error) {
 
 func (sh *sqliteShelf) due(ctx context.Context, tenant, now int64, last row) ([]row, bool, error) {
 	sh.heads = map[Key]row{}
+	if last.id == "" {
+		last.nextAt = math.MinInt64 // another writer may give any number
+	}
 	rows, err := sh.list(sh.tx.stmt(ctx, sqliteDue).QueryContext(ctx, sh.destination, tenant, now, last.nextAt, last.n, page))
 	return rows, len(rows) < page, err
 }

@@ -158,8 +158,12 @@ func connectSQLite(path string) (*Database, error) {
 
 // lookForOutbox fails where a table is missing, of an earlier version or somebody
 // else's.
-const lookForOutbox = `select o.id, o.destination, o.state, o.attempts, o.next_at, o.lease_end, o.claim_epoch, o.last_error, c.reason
+const (
+	lookForOutbox = `select o.id, o.destination, o.state, o.attempts, o.next_at, o.lease_end, o.claim_epoch, o.last_error, c.reason
 	from outbox o, outbox_change c where 1 = 0`
+	lookForFleet = `select o.id, o.destination, o.state, o.attempts, o.next_at, o.lease_end, o.claim_epoch, o.last_error, c.reason, p.epoch, r.took_at
+	from outbox o, outbox_change c, outbox_partition p, outbox_relay r where 1 = 0`
+)
 
 func (d *Database) check(ctx context.Context) error {
 	if path, isFile := strings.CutPrefix(d.Name, schemeSQLite); isFile {
@@ -173,7 +177,11 @@ func (d *Database) check(ctx context.Context) error {
 	if err := d.DB.PingContext(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrAway, err)
 	}
-	rows, err := d.DB.QueryContext(ctx, lookForOutbox)
+	look := lookForOutbox
+	if d.Fleet != nil {
+		look = lookForFleet
+	}
+	rows, err := d.DB.QueryContext(ctx, look)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", ErrNoOutbox, err)
 	}

@@ -50,6 +50,8 @@ func verdict(err error) error {
 		return outbox.Refuse(err)
 	case ringi.CodeUnavailable, ringi.CodeLimit:
 		return outbox.Excuse(err)
+	case ringi.CodeInternal:
+		return outbox.Blame(err)
 	}
 	return err
 }

@@ -60,6 +60,12 @@ func ofEndpoint(status int) bool {
 	return false
 }
 
+// ofGateway tells whether a 5xx comes from something in front of an endpoint that is
+// down, and so says nothing about a message.
+func ofGateway(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+}
+
 // error is the answer for the relay.
 func (a answer) error(host string) error {
 	err := fmt.Errorf("webhook: %s answered %d %s: %q", host, a.status, http.StatusText(a.status), a.text)
@@ -72,6 +78,8 @@ func (a answer) error(host string) error {
 		return outbox.Refuse(err)
 	case a.patience >= 0:
 		return outbox.Excuse(err)
+	case a.status >= 500 && !ofGateway(a.status):
+		return outbox.Blame(err)
 	}
 	return err
 }
