@@ -27,6 +27,9 @@ const (
 // consumers remember. Nothing was changed; Filter.Old allows it.
 var ErrResendOld = errors.New("outbox: a message was delivered so long ago that its consumers may have forgotten it and would do their work again; narrow the selection, or confirm that this is meant")
 
+// ErrAfter says that Filter.After is not the id of a message.
+var ErrAfter = errors.New("outbox: a list goes on behind the id of the last message of the page before")
+
 // Desk is what an operator does with messages. Memory is its reference; SQLite
 // and Postgres fulfil it. It never changes an id, a number or a payload.
 type Desk interface {
@@ -70,7 +73,7 @@ type Filter struct {
 	AggregateID   string
 	Type          string
 
-	// After continues a list behind an id.
+	// After continues a list behind an id; see ErrAfter.
 	After string
 
 	// Limit is the most messages; 0 is DefaultListed, and no more than MostListed

@@ -3,6 +3,7 @@ package outbox
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,9 @@ var _ Desk = (*Memory)(nil)
 func (s *Memory) List(ctx context.Context, f Filter) ([]Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if f.After != "" && !canonicalUUID(f.After) {
+		return nil, fmt.Errorf("%w: it is %q", ErrAfter, clip(f.After))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

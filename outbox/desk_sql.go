@@ -176,7 +176,7 @@ func (q *query) where(f Filter) error {
 	}
 	if f.After != "" {
 		if !canonicalUUID(f.After) {
-			return fmt.Errorf("outbox: %q is not the id of a message; continue behind the last one of the page before", clip(f.After))
+			return fmt.Errorf("%w: it is %q", ErrAfter, clip(f.After))
 		}
 		cast := ""
 		if q.dialect == DialectPostgres {

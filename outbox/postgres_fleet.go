@@ -16,9 +16,9 @@ const (
 	pgGone   = `delete from outbox_relay where destination = $1 and lease_end < $2`
 	pgRelays = `select count(*) filter (where lease_end > $2), max(took_at) filter (where relay <> $3), max(failed_at) filter (where relay <> $3)
 		from outbox_relay where destination = $1`
-	pgMine   = `select part, epoch from outbox_partition where destination = $1 and owner = $2 order by part for no key update`
-	pgRenew  = `update outbox_partition set lease_end = $3 where destination = $1 and part = any ($2::text::smallint[])`
-	pgGive   = `update outbox_partition set owner = null, lease_end = 'epoch' where destination = $1 and part = any ($2::text::smallint[])`
+	pgMine  = `select part, epoch from outbox_partition where destination = $1 and owner = $2 order by part for no key update`
+	pgRenew = `update outbox_partition set lease_end = $3 where destination = $1 and part = any ($2::text::smallint[])`
+	pgGive  = `update outbox_partition set owner = null, lease_end = 'epoch' where destination = $1 and part = any ($2::text::smallint[])`
 	// A row that somebody else has locked is being taken or claimed from.
 	pgFree = `update outbox_partition set owner = $2, epoch = epoch + 1, lease_end = $3
 		where destination = $1 and part in (select part from outbox_partition

@@ -512,6 +512,9 @@ func TestAMessageThatKillsTheProcessDiesAlone(t *testing.T) { // O-17
 			}
 			w.now = w.now.Add(time.Second)
 		}
+		if !slices.ContainsFunc(w.reports, func(r outbox.Report) bool { return r.Dead == 1 && r.Refused != nil }) {
+			t.Error("nobody hears why it was set aside")
+		}
 		if st := w.stats(t); st.Dead != 1 || len(w.got) != 9 || kills != 3 {
 			t.Errorf("%d kills, %d delivered, %+v, want 3, 9 and one dead", kills, len(w.got), st)
 		}

@@ -54,6 +54,12 @@ func TestTheOutboxIsCountedAndListed(t *testing.T) { // O-22, O-26
 	if len(list) != 2 || next != list[1].ID || list[0].Payload != nil {
 		t.Fatalf("the first page is %+v, %q", list, next)
 	}
+	if got := w.run("outbox", "list", "--after", "zzz"); got.code != cli.ExitUsage || !strings.Contains(got.err, "zzz") {
+		t.Errorf("--after zzz: %+v", got)
+	}
+	if got := w.run("relay", "--outbox", "stdout", "--outbox-lease", "1ms"); got.code != cli.ExitUsage || !strings.Contains(got.err, "too short") {
+		t.Errorf("a lease of 1ms: %+v", got)
+	}
 	if rest, next := w.listed("--limit", "2", "--after", next); len(rest) != 1 || next != "" {
 		t.Errorf("the second page is %+v, %q", rest, next)
 	}

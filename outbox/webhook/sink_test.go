@@ -54,6 +54,7 @@ func TestAnAnswerIsJudgedByItsStatus(t *testing.T) {
 		refused
 		excused
 		failed
+		blamed
 	)
 	for _, tc := range []struct {
 		answer func(http.ResponseWriter, string)
@@ -76,7 +77,8 @@ func TestAnAnswerIsJudgedByItsStatus(t *testing.T) {
 		{status(503, "Retry-After", "7"), excused},
 		{status(408), failed},
 		{status(425), failed},
-		{status(500), failed},
+		{status(500), blamed}, // O-22: it may be the message
+		{status(507), blamed},
 		{status(502), failed},
 		{status(503), failed},
 		{status(503, "Retry-After", "soon"), failed},
@@ -96,6 +98,8 @@ func TestAnAnswerIsJudgedByItsStatus(t *testing.T) {
 			kind = refused
 		case outbox.Excused(got[0]):
 			kind = excused
+		case outbox.Blamed(got[0]):
+			kind = blamed
 		}
 		if kind != tc.want {
 			t.Errorf("%v is judged %d, want %d", got[0], kind, tc.want)

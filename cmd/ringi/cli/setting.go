@@ -92,7 +92,7 @@ func allSettings() []setting {
 		{name: SetHTTPAllow, many: true, usage: "CIDR of a private network that http steps may call", reason: "a definition must not reach what only this machine or its network can", check: checkNetworks},
 		{name: SetOutboxRoute, many: true, usage: "AGGREGATETYPE[/TYPE]=NAME: what goes to the destination of that name", reason: "everything goes to the one without a name"},
 		{name: SetOutboxBatch, fallback: count(outbox.DefaultBatch), usage: "messages claimed and published at once", reason: "one fsync carries them all", check: checkCount},
-		{name: SetOutboxLease, fallback: span(outbox.DefaultLease), usage: "how long a relay that died holds its messages", reason: "longer than any destination takes to answer", check: checkSpan},
+		{name: SetOutboxLease, fallback: span(outbox.DefaultLease), usage: "how long a relay that died holds its messages", reason: "longer than any destination takes to answer", check: checkLease},
 		{name: SetOutboxPoll, fallback: span(outbox.DefaultPollMost), usage: "the longest pause between two looks at the outbox", reason: "the delay that a lost wake-up costs", check: checkSpan},
 		{name: SetOutboxAttempts, fallback: count(outbox.DefaultAttempts), usage: "tries of a message that its destination refuses", reason: "about four minutes of refusals", check: checkCount},
 		{name: SetOutboxAfter, fallback: AfterLast()[0], usage: "what follows the last try: dead-letter (its aggregate goes on), park (its aggregate waits for a person), block (no try is the last)", reason: "one bad message stops nobody", check: oneOf(AfterLast()...)},
@@ -323,6 +323,21 @@ func checkCount(v string) error {
 func checkSpan(v string) error {
 	if d, err := time.ParseDuration(v); err != nil || d <= 0 {
 		return fmt.Errorf("%q is not a span of time above 0, as in 90s or 2h", v)
+	}
+	return nil
+}
+
+// leastLease is the shortest lease of a relay. Half of it is for the destination, and
+// what was sent is marked in the other half: with less, every batch would be sent by
+// the next relay too.
+const leastLease = 100 * time.Millisecond
+
+func checkLease(v string) error {
+	if err := checkSpan(v); err != nil {
+		return err
+	}
+	if d, _ := time.ParseDuration(v); d < leastLease {
+		return fmt.Errorf("%s is too short: a batch is sent in half of it and marked before its end, or the next relay sends it too; take at least %s", v, leastLease)
 	}
 	return nil
 }

@@ -87,6 +87,9 @@ func (p program) outboxListCommand() *cobra.Command {
 			}
 			return p.withOutbox(cmd.Context(), func(ctx context.Context, db *relay.Database) error {
 				list, err := db.Outbox.List(ctx, f.Filter)
+				if errors.Is(err, outbox.ErrAfter) {
+					return cli.Usage("take the value of next", "--after: %v", err)
+				}
 				if err != nil {
 					return err
 				}
