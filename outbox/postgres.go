@@ -65,12 +65,12 @@ const (
 	// Locks the partitions that are still the claimer's, in the order in which
 	// everybody locks them. Without a list it is all of them.
 	pgLock = `with ` + pgSpare + ` select p.part, p.epoch from spare, outbox_partition p
-		where p.destination = $1 and ($2 = '' or (p.part, p.epoch) in (select part, epoch from jsonb_to_recordset(nullif($2, '')::jsonb) as f(part smallint, epoch bigint)))
+		where p.destination = $1 and ($2 or (p.part, p.epoch) in (select * from unnest($3::text::smallint[], $4::text::bigint[])))
 		order by p.part for no key update of p`
 
 	pgLockAll = `select from outbox_partition order by destination, part for no key update`
 
-	pgSetBack = `update outbox o set next_at = b.next_at from jsonb_to_recordset($1::text::jsonb) as b(id uuid, next_at timestamptz)
+	pgSetBack = `update outbox o set next_at = b.next_at from unnest($1::text::uuid[], $2::text::timestamptz[]) as b(id, next_at)
 		where o.id = b.id and o.state = 0`
 
 	// Only a row that still is as it was chosen: a mark of its last claimer may
@@ -187,23 +187,12 @@ func (s *Postgres) meet(ctx context.Context, l *look, destination string) error 
 
 // lockPartitions returns the partitions that are claimed from, with their epochs.
 func lockPartitions(ctx context.Context, tx *sql.Tx, c Claim) (map[int]int64, error) {
-	list := ""
-	if c.Partitions != nil {
-		type pair struct {
-			Part  int   `json:"part"`
-			Epoch int64 `json:"epoch"`
-		}
-		pairs := make([]pair, len(c.Partitions))
-		for i, p := range c.Partitions {
-			pairs[i] = pair{p.Number, p.Epoch}
-		}
-		text, err := json.Marshal(pairs)
-		if err != nil {
-			return nil, err
-		}
-		list = string(text)
+	mine := pgArrays(2, len(c.Partitions), 4)
+	for _, p := range c.Partitions {
+		mine[0].number(int64(p.Number))
+		mine[1].number(p.Epoch)
 	}
-	rows, err := tx.QueryContext(ctx, pgLock, c.Destination, list)
+	rows, err := tx.QueryContext(ctx, pgLock, c.Destination, c.Partitions == nil, mine[0].String(), mine[1].String())
 	if err != nil {
 		return nil, err
 	}
@@ -224,19 +213,12 @@ func pgSetBacks(ctx context.Context, tx *sql.Tx, setbacks []setback) error {
 	if len(setbacks) == 0 {
 		return nil
 	}
-	type pair struct {
-		ID     string    `json:"id"`
-		NextAt time.Time `json:"next_at"`
+	list := pgArrays(2, len(setbacks), 40)
+	for _, b := range setbacks {
+		list[0].plain(b.row.id)
+		list[1].time(fromMicro(b.nextAt))
 	}
-	pairs := make([]pair, len(setbacks))
-	for i, b := range setbacks {
-		pairs[i] = pair{b.row.id, fromMicro(b.nextAt)}
-	}
-	list, err := json.Marshal(pairs)
-	if err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, pgSetBack, string(list))
+	_, err := tx.ExecContext(ctx, pgSetBack, pgParams(list)...)
 	return err
 }
 

@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"sync"
@@ -28,10 +27,10 @@ const (
 	pgNextAt    = `greatest(least(o.next_at, '9999-12-31 23:59:59Z'), '0001-01-01 00:00:00Z')`
 
 	// pgFirst reads the first due rows of many tenants at once.
-	pgFirst = `select ` + pgRow + ` from jsonb_to_recordset($1::text::jsonb) as t(tenant bigint, low timestamptz) cross join lateral (
-			select * from outbox where state < 2 and destination = $2 and tenant = t.tenant and next_at >= coalesce(t.low, '-infinity') and next_at <= $3 and (lease_end is null or lease_end <= $3)
-				and ($4 = '' or part = any (nullif($4::text, '')::smallint[]))
-			order by next_at, id limit $5) o order by o.next_at, o.id`
+	pgFirst = `select ` + pgRow + ` from unnest($1::text::bigint[], $2::text::timestamptz[]) as t(tenant, low) cross join lateral (
+			select * from outbox where state < 2 and destination = $3 and tenant = t.tenant and next_at >= t.low and next_at <= $4 and (lease_end is null or lease_end <= $4)
+				and ($5 = '' or part = any (nullif($5::text, '')::smallint[]))
+			order by next_at, id limit $6) o order by o.next_at, o.id`
 
 	pgDue = `select ` + pgRow + ` from outbox o where o.state < 2 and o.destination = $1 and o.tenant = $2 and o.next_at <= $3 and (o.lease_end is null or o.lease_end <= $3)
 			and ($4 = '' or o.part = any (nullif($4::text, '')::smallint[]))
@@ -145,24 +144,17 @@ func (sh *pgShelf) first(ctx context.Context, turns []int64) error {
 	turns = turns[:min(len(turns), sh.limit)]
 	sh.most = min(page, morePerTenant+sh.limit/len(turns))
 	sh.ahead = make(map[int64][]row, len(turns))
-	type from struct {
-		Tenant int64      `json:"tenant"`
-		Low    *time.Time `json:"low"` // nil: from the first
-	}
-	froms := make([]from, len(turns))
-	for i, t := range turns {
+	from := pgArrays(2, len(turns), 24)
+	for _, t := range turns {
 		sh.ahead[t] = nil
-		froms[i].Tenant = t
+		from[0].number(t)
 		if low, known := sh.look.low[t]; known {
-			at := fromMicro(low)
-			froms[i].Low = &at
+			from[1].time(fromMicro(low))
+		} else {
+			from[1].plain("-infinity")
 		}
 	}
-	list, err := json.Marshal(froms)
-	if err != nil {
-		return err
-	}
-	rows, err := sh.list(ctx, pgFirst, string(list), sh.destination, fromMicro(sh.now), sh.parts, sh.most)
+	rows, err := sh.list(ctx, pgFirst, from[0].String(), from[1].String(), sh.destination, fromMicro(sh.now), sh.parts, sh.most)
 	if err != nil {
 		return err
 	}
