@@ -16,19 +16,22 @@ const (
 	lockPatience = 10 * time.Second
 	// tellAgain is how often the log is told of what lasts.
 	tellAgain = time.Minute
+	// tellAnew is how long what came again must last until it is told before that.
+	tellAnew = 5 * time.Second
 )
 
 // A refrain says when something that lasts is told: at its beginning, then once
-// a minute, and at its end if it was told at all. What comes and goes is told
-// once a minute too.
+// a minute, and at its end if it was told at all. What comes and goes within
+// seconds is told once a minute too.
 type refrain struct {
 	told bool
 	last time.Time
 }
 
-// again reports whether it is to be told now.
-func (f *refrain) again(now time.Time) bool {
-	if !f.last.IsZero() && now.Sub(f.last) < tellAgain {
+// again reports whether it is to be told now that it has lasted since then.
+func (f *refrain) again(now, since time.Time) bool {
+	anew := !f.told && now.Sub(since) >= tellAnew
+	if !anew && !f.last.IsZero() && now.Sub(f.last) < tellAgain {
 		return false
 	}
 	f.told, f.last = true, now
@@ -84,7 +87,7 @@ func (r *Reach) Holds(what string) {
 		r.lock.since = time.Time{}
 		ends = r.lock.tell.over()
 	} else {
-		begins = r.lock.tell.again(now)
+		begins = r.lock.tell.again(now, since)
 	}
 	r.mu.Unlock()
 	switch {

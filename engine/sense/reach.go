@@ -76,7 +76,7 @@ func (r *Reach) broke(err error) {
 	}
 	since := r.lostAt
 	r.since, r.err = time.Time{}, err
-	tell := r.tell.again(now)
+	tell := r.tell.again(now, since)
 	r.mu.Unlock()
 	if tell {
 		r.Log.Warn("the database is away: nothing is answered that it does not hold, until it is back", "for", now.Sub(since).Round(time.Second), "err", err)
