@@ -39,7 +39,8 @@ type beats struct {
 	w    *Worker
 	mu   sync.Mutex
 	all  map[*beat]struct{}
-	hint chan struct{} // has room for one hint that all has changed
+	wake time.Time     // when run looks next
+	hint chan struct{} // has room for one hint that something is due before that
 }
 
 func newBeats(w *Worker) *beats {
@@ -61,10 +62,13 @@ func (bs *beats) add(task ringi.Task, end context.CancelCauseFunc) *beat {
 	}
 	bs.mu.Lock()
 	bs.all[b] = struct{}{}
+	sooner := b.due.Before(bs.wake)
 	bs.mu.Unlock()
-	select {
-	case bs.hint <- struct{}{}:
-	default:
+	if sooner {
+		select {
+		case bs.hint <- struct{}{}:
+		default:
+		}
 	}
 	return b
 }
@@ -99,15 +103,19 @@ func (bs *beats) run(ctx context.Context) {
 	}
 }
 
-// next is how long nothing is due.
+// next is how long nothing is due. What is added meanwhile and due later than that
+// is seen then, so that a worker with many short tasks looks seldom.
 func (bs *beats) next() time.Duration {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
+	now := time.Now()
 	wait := time.Hour
 	for b := range bs.all {
-		wait = min(wait, time.Until(b.due))
+		wait = min(wait, b.due.Sub(now))
 	}
-	return max(wait, 0)
+	wait = max(wait, 0)
+	bs.wake = now.Add(wait)
+	return wait
 }
 
 func (bs *beats) due() []*beat {
