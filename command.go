@@ -56,6 +56,10 @@ type Start struct {
 	OnBehalfOf string  // the requester; "" is the actor
 	EventID    string  // the event that started the run, which it can then not consume
 	Repair     *Repair // set by the engine only
+
+	// InputDigest is workflow.Digest of Input, by whoever looked at all of that
+	// before; "" leaves it to the rules. It must not come from outside.
+	InputDigest string
 }
 
 // A Repair undoes an effect that was found after its run had ended.

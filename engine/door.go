@@ -148,6 +148,14 @@ func (c *doorCheck) clean(what, s string) {
 
 // payload checks a JSON document that a person or program sends.
 func (c *doorCheck) payload(what string, raw json.RawMessage) {
+	if len(raw) > 0 {
+		c.digest(what, raw)
+	}
+}
+
+// digest is payload for a document whose digest is needed: one look at all of it
+// serves for both.
+func (c *doorCheck) digest(what string, raw json.RawMessage) string {
 	if len(raw) > ringi.MaxPayload {
 		if c.err == nil {
 			c.err = &ringi.Error{
@@ -155,14 +163,13 @@ func (c *doorCheck) payload(what string, raw json.RawMessage) {
 				Hint: "store the data elsewhere and send a reference",
 			}
 		}
-		return
+		return ""
 	}
-	if len(raw) == 0 {
-		return
-	}
-	if _, err := workflow.Canonical(raw); err != nil {
+	digest, err := workflow.Digest(raw)
+	if err != nil {
 		c.fail(fmt.Sprintf("the %s is not JSON that can be kept exactly: %v", what, err), "mend it")
 	}
+	return digest
 }
 
 // output checks what an activity answered. It did happen, so that the rules
@@ -181,7 +188,7 @@ func (d *door) admit(ctx context.Context, cmd *ringi.Command) (*workflow.Definit
 	var c doorCheck
 	c.name("actor", cmd.Actor.ID)
 	if start, ok := cmd.Do.(ringi.Start); ok {
-		checkStart(&c, start)
+		checkStart(&c, &start)
 		if c.err != nil {
 			return nil, c.err
 		}
@@ -205,12 +212,15 @@ func short(s string) string {
 	return s[:most] + "…"
 }
 
-func checkStart(c *doorCheck, a ringi.Start) {
+func checkStart(c *doorCheck, a *ringi.Start) {
 	c.name("definition", a.Definition)
 	c.name("start key", a.Key)
 	c.name("requester", a.OnBehalfOf)
 	c.name("event id", a.EventID)
-	c.payload("input", a.Input)
+	if len(a.Input) == 0 {
+		a.Input = json.RawMessage("null")
+	}
+	a.InputDigest = c.digest("input", a.Input)
 	if a.Repair != nil {
 		c.fail("only the engine starts repair runs", "start an ordinary run")
 	}
@@ -221,9 +231,6 @@ func checkStart(c *doorCheck, a ringi.Start) {
 // that one any more: only when the input does not fit is the holder of its key
 // looked up, so that a start costs no more than its commit.
 func (d *door) admitStart(ctx context.Context, cmd *ringi.Command, a ringi.Start) (*workflow.Definition, error) {
-	if len(a.Input) == 0 {
-		a.Input = json.RawMessage("null")
-	}
 	def, version, err := d.catalog.version(ctx, cmd.Tenant, a.Definition, a.Version)
 	if err != nil {
 		return nil, err
