@@ -12,7 +12,7 @@ import (
 
 // guardScript kills a process group when its standard input ends without a second
 // line. The first names the group.
-const guardScript = `trap '' HUP INT QUIT TERM; read -r group || exit 0; read -r done || kill -s KILL -- "-$group"`
+const guardScript = `trap '' HUP INT QUIT TERM; read -r group || exit 0; read -r done || kill -s KILL -- "-$group" 2> /dev/null || kill -KILL "-$group"`
 
 // A guard outlives a worker that is killed, notices by its pipe, and kills what the
 // program of an attempt started and left in its process group: the kernel kills
