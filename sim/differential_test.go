@@ -142,7 +142,7 @@ func both(t *testing.T, seed uint64, short time.Duration) (lives int, difference
 		if i >= len(file.tracer.lines) || file.tracer.lines[i] != line {
 			other := "nothing"
 			if i < len(file.tracer.lines) {
-				other = file.tracer.lines[i]
+				other = fmt.Sprint(file.tracer.lines[i])
 			}
 			return d.lives, fmt.Sprintf("in memory: %s\non disk:   %s", line, other)
 		}

@@ -37,7 +37,9 @@ func (w *world) strikes(f fault.Kind, p float64) bool {
 func (w *world) struck(f fault.Kind, format string, args ...any) {
 	w.count.faults[string(f)]++
 	w.trace("! ", string(f))
-	w.tell("FAULT "+strings.ReplaceAll(string(f), "_", " ")+": "+format, args...)
+	if w.tracer.on {
+		w.tell("FAULT "+strings.ReplaceAll(string(f), "_", " ")+", "+f.Means()+": "+format, args...)
+	}
 }
 
 // allowed gives the next perturbation its number and says whether it may take

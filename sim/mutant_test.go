@@ -129,6 +129,9 @@ func (m *mutant) play(t *testing.T, root string) (v sim.Violation, ok bool) {
 		t.Errorf("%s: no report: %v, %v", m.name, err, jsonErr)
 		return v, true
 	}
+	if code := play.ProcessState.ExitCode(); code != min(len(r.Found), 1) {
+		t.Errorf("%s: %d violations, and the program ends with %d", m.name, len(r.Found), code)
+	}
 	if len(r.Found) == 0 {
 		return v, false
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/sim/story"
 )
 
@@ -92,13 +93,41 @@ func (w *world) story(v *Violation) string {
 	fmt.Fprintf(&b, "(seed %d, step %d, the check %q)\n\n", v.Seed, v.Step, v.What)
 	fmt.Fprintf(&b, "The world: %d nodes of ringi (a, b, …) on one store, %d workers, a service that does what workers call,\n", len(w.nodes), w.shape.workers)
 	fmt.Fprintf(&b, "people (alice to erin, op is an operator, robot a machine), and at most %d starts of:\n", w.shape.starts)
-	for _, source := range w.sources {
+	for _, source := range w.sourcesAbout(v) {
 		fmt.Fprintf(&b, "\n%s", source)
 	}
 	b.WriteString("\nWhat happened (time since the beginning; FAULT is what the simulator broke on purpose; deeper lines\nhappened while somebody waited for the store; a run is named by the end of its id):\n")
-	for _, line := range w.tracer.lines {
-		b.WriteString(line + "\n")
+	lines, out := story.About(w.tracer.lines, v.Message)
+	for _, l := range lines {
+		fmt.Fprintf(&b, "%12s  %s\n", l.At, l.Text)
+	}
+	if out > 0 {
+		fmt.Fprintf(&b, "(%d lines about other runs, workers and repetitions are left out)\n", out)
 	}
 	fmt.Fprintf(&b, "\nTo repeat it: %s\n", v.Command)
 	return b.String()
+}
+
+// sourcesAbout are the definitions of the runs that a violation speaks of, with
+// the steps that those have come to; all when it speaks of none.
+func (w *world) sourcesAbout(v *Violation) []string {
+	runs := story.Runs(v.Message)
+	var sources []string
+	for i, def := range w.definitions {
+		var of []*shadow
+		for _, sh := range w.watch.all() {
+			if slices.Contains(runs, short(sh.key.Run)) && sh.state.Digest == def.Digest {
+				of = append(of, sh)
+			}
+		}
+		switch {
+		case len(runs) == 0:
+			sources = append(sources, w.sources[i])
+		case len(of) > 0:
+			sources = append(sources, story.Reached(w.sources[i], func(step string) bool {
+				return slices.ContainsFunc(of, func(sh *shadow) bool { return promise.StepOf(sh.state, step) != nil })
+			}))
+		}
+	}
+	return sources
 }

@@ -113,6 +113,42 @@ func TestStoriesHaveWordsForEveryEvent(t *testing.T) { // W31
 	}
 }
 
+// A story says of each fault what it means.
+func TestStoriesHaveWordsForEveryFault(t *testing.T) { // W31
+	for _, f := range fault.Kinds() {
+		if f.Means() == "" {
+			t.Errorf("there are no words for the fault %s", f)
+		}
+	}
+}
+
+// A story keeps what a violation speaks of, and the faults of the whole world.
+func TestAStoryIsAboutItsViolation(t *testing.T) { // W31
+	lines := []story.Line{
+		{At: "1", Text: "FAULT clock jump, before anything: of the database"},
+		{At: "2", Text: "run …aaaaaa, event 1: the run starts"},
+		{At: "3", Text: "run …bbbbbb, event 1: the run starts"},
+		{At: "4", Text: "run …aaaaaa: s1, attempt 1, is handed to worker 2-1 under token 2.1"},
+		{At: "5", Text: "FAULT worker stalled, it stands still: worker 1 for 1s"},
+		{At: "6", Text: "FAULT worker stalled, it stands still: worker 2 for 1s"},
+		{At: "7", Text: "FAULT store outage, it is away: for 1s"},
+		{At: "8", Text: "node a asks run …aaaaaa that the timer deadline is due: stale"},
+		{At: "9", Text: "node a asks run …aaaaaa that the timer deadline is due: stale"},
+	}
+	kept, out := story.About(lines, "run …aaaaaa: something is wrong")
+	var got []string
+	for _, l := range kept {
+		got = append(got, l.At)
+	}
+	if want := "2 4 6 7 8"; strings.Join(got, " ") != want || out != 4 {
+		t.Errorf("kept %v and left out %d, want %s and 4", got, out, want)
+	}
+	source := "steps:\n  - id: s1\n    do:\n      - id: s2\n        wait: { for: 3s }\n  - id: s3\n    wait: { for: 3s }\n"
+	if got, want := story.Reached(source, func(s string) bool { return s == "s1" }), "steps:\n  - id: s1\n    do:\n# and 2 steps that it never came to\n"; got != want {
+		t.Errorf("the definition is told as\n%swant\n%s", got, want)
+	}
+}
+
 // All faults at once, and each of them alone, break no promise.
 func TestFaultsAllAtOnceAndEachAloneBreakNoPromise(t *testing.T) { // W31
 	program := aside(t)

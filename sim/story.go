@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/sim/story"
 )
 
 // A tracer folds all that happens into a digest, and keeps it as a story when
@@ -14,7 +15,7 @@ import (
 type tracer struct {
 	hash  hash.Hash
 	buf   []byte
-	lines []string
+	lines []story.Line
 	on    bool
 }
 
@@ -37,7 +38,7 @@ func (w *world) tell(format string, args ...any) {
 		return
 	}
 	at := w.now.Sub(epoch)
-	w.tracer.lines = append(w.tracer.lines, fmt.Sprintf("%12s  %s%s", clockText(at), indent(w.depth), fmt.Sprintf(format, args...)))
+	w.tracer.lines = append(w.tracer.lines, story.Line{At: clockText(at), Text: indent(w.depth) + fmt.Sprintf(format, args...)})
 }
 
 func indent(depth int) string {

@@ -18,6 +18,9 @@ type object []field
 // quote makes a text scalar.
 func quote(text string) string { return strconv.Quote(text) }
 
+// widest is how long a thing may be that stands on one line.
+const widest = 130
+
 // write writes a mapping as a person would: steps below each other, small
 // things on one line.
 func (o object) write(b *strings.Builder, indent string) {
@@ -28,7 +31,7 @@ func (o object) write(b *strings.Builder, indent string) {
 		b.WriteString(f.key + ":")
 		switch v := f.value.(type) {
 		case object:
-			if flat := inline(v); len(flat) < 100 && !strings.Contains(flat, "id: ") {
+			if flat := inline(v); len(flat) < widest && !strings.Contains(flat, "[{ ") {
 				b.WriteString(" " + flat + "\n")
 				continue
 			}
@@ -42,7 +45,12 @@ func (o object) write(b *strings.Builder, indent string) {
 			b.WriteString("\n")
 			for _, item := range v {
 				b.WriteString(indent + "  - ")
-				item.(object).write(b, indent+"    ")
+				o := item.(object)
+				if flat := inline(o); o[0].key != "id" && len(flat) < widest && !strings.Contains(flat, "[{ ") {
+					b.WriteString(flat + "\n")
+					continue
+				}
+				o.write(b, indent+"    ")
 			}
 		default:
 			b.WriteString(" " + inline(v) + "\n")

@@ -71,6 +71,75 @@ const (
 	RestoreOverslept     Kind = "restore_overslept"        // a node slept through a restore until others had made a history as long as the one it knows
 )
 
+// Means says in plain words what a fault is; "" for a word that is none.
+func (k Kind) Means() string { return firstWords()[k] + otherWords()[k] }
+
+// firstWords are the words for the first half of the list.
+func firstWords() map[Kind]string {
+	return map[Kind]string{
+		NodeCrash:            "a node dies between two rounds",
+		NodeCrashBeforeStore: "a node dies before its call reaches the store",
+		NodeCrashAfterStore:  "a node dies when the store has done what it asked for",
+		WorkerCrashBefore:    "a worker dies with a task that it has not begun",
+		WorkerCrashDuring:    "a worker dies while its call is out",
+		WorkerCrashAfter:     "a worker dies with an answer that it has not reported",
+		CommitNotDone:        "nobody knows whether a commit was done, and it was not",
+		CommitDone:           "nobody knows whether a commit was done, and it was",
+		CommitLate:           "nobody knows whether a commit was done, and it is done afterwards",
+		RequestLost:          "a request never arrives",
+		AnswerLost:           "an answer never arrives",
+		RequestRepeated:      "a request arrives twice",
+		AnswerRepeated:       "an answer arrives twice",
+		MessageReordered:     "a message is overtaken by a later one of its sender",
+		PollAnswerLost:       "tasks are handed out and never arrive",
+		LeaseExpired:         "an attempt was given up because nobody extended its lease",
+		HandOverLapsed:       "a task was given back that nobody confirmed",
+		WorkerStalled:        "a worker stands still with tasks in its hands",
+		ZombieWoken:          "it goes on although an attempt was given up meanwhile",
+		LateResult:           "a result came for an attempt that was given up",
+		TimerRepeated:        "a timer is handed out twice",
+		ClockJump:            "the clock of the database is set",
+		NodeStalled:          "a node stands still, and its clock goes on",
+		NodeSuspended:        "a node stands still, and so does its clock",
+		ClockDrift:           "a node's clock runs at another speed",
+		StoreOutage:          "the store is away for all nodes",
+		StoreOutageLong:      "the store is away for longer than a lease",
+	}
+}
+
+// otherWords are the words for the rest.
+func otherWords() map[Kind]string {
+	return map[Kind]string{
+		StoreCut:         "one node cannot reach the store",
+		StoreRefuses:     "the store refuses one call",
+		StoreSlow:        "a call to the store takes time, in which others go on",
+		StaleCache:       "a node decided on a state that another had moved on",
+		StoreRestored:    "the store is brought back to an earlier state",
+		EvidenceFlood:    "a worker repeats a late result a thousand times",
+		DoubleClick:      "somebody votes twice",
+		WithdrawRace:     "a vote is withdrawn while others vote",
+		ExpiryRace:       "a vote at the moment of the expiry",
+		ForeignVote:      "somebody votes who may not",
+		EventEarly:       "an event came before the wait that takes it",
+		EventLate:        "an event comes when the wait for it is over",
+		EventRepeated:    "an event is sent again under its id",
+		StartRepeated:    "a start is repeated",
+		RelayCrash:       "the relay dies with messages in its hands",
+		SinkDown:         "the broker does not answer",
+		SinkUnheard:      "the broker has the message, its answer got lost",
+		BadOutput:        "an activity answers what its schema forbids",
+		ServiceFlaky:     "a call fails and nobody knows whether it took place",
+		ProbeUnknown:     "a service does not know what became of a call",
+		HeartbeatRace:    "a lease is extended at the moment at which it is looked at as lost",
+		OperatorRace:     "a run is paused, resumed or cancelled at the moment at which something of it is due",
+		CommandAtEnded:   "an operator is too late",
+		SweepRepeated:    "what a sweep found is acted on once more, perhaps minutes later",
+		TimerEarly:       "a timer is fired before its time",
+		EventLastMoment:  "an event comes just before its wait times out, and its delivery fails",
+		RestoreOverslept: "a node slept through a restore until others had made a history as long as the one it knows",
+	}
+}
+
 // Kinds lists every fault, in the order of this file.
 func Kinds() []Kind {
 	return []Kind{
