@@ -52,7 +52,8 @@ func NewPostgres(db *sql.DB) *Postgres {
 }
 
 const (
-	pgAnyDue = `select exists (select 1 from outbox where state < 2 and destination = $1 and next_at <= $2 and (lease_end is null or lease_end <= $2))`
+	pgAnyDue = `select exists (select 1 from outbox where state < 2 and destination = $1 and next_at <= $2 and (lease_end is null or lease_end <= $2)
+		and ($3 = '' or part = any (nullif($3::text, '')::smallint[])))`
 
 	// pgSpare lets the commit of this transaction wait for the disk no longer than
 	// that of the message itself did: when the server crashes, the last claims and
@@ -118,7 +119,11 @@ func (s *Postgres) claim(ctx context.Context, c Claim) (Batch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.busy {
-		if err := s.db.QueryRowContext(ctx, pgAnyDue, c.Destination, c.Now).Scan(&l.busy); err != nil {
+		asked := ""
+		if n := len(c.Partitions); n > 0 && n < Partitions {
+			asked = partNumbers(c.Partitions)
+		}
+		if err := s.db.QueryRowContext(ctx, pgAnyDue, c.Destination, c.Now, asked).Scan(&l.busy); err != nil {
 			return Batch{}, fmt.Errorf("look for due messages: %w", err)
 		}
 		if !l.busy {

@@ -154,10 +154,11 @@ type Relay struct {
 	unmarked []Mark // settled, but the source did not take the marks yet
 	pruneAt  time.Time
 
-	parts  []Partition // what the fleet gave
-	holdAt time.Time   // when to ask the fleet again
-	heldAt time.Time   // when it was asked
-	clock  fleetClock
+	parts     []Partition   // what the fleet gave
+	holdAt    time.Time     // when to ask the fleet again
+	holdPause time.Duration // how long after that once more
+	heldAt    time.Time     // when it was asked
+	clock     fleetClock
 
 	ahead    ahead
 	suspects suspects

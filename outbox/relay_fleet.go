@@ -33,7 +33,9 @@ func (r *Relay) hold(ctx context.Context, rep *Report) error {
 			r.clock.set(held.Now, begun)
 			rep.At = r.cfg.Now()
 		}
-		r.parts, r.holdAt, r.heldAt = held.Partitions, held.Now.Add(r.cfg.Lease/holdsPerLease), held.Now
+		// Relays that start together find their shares within a moment.
+		r.holdPause = min(max(2*r.holdPause, r.cfg.PollFirst), r.cfg.Lease/holdsPerLease)
+		r.parts, r.holdAt, r.heldAt = held.Partitions, held.Now.Add(r.holdPause), held.Now
 		r.suspects.far = farSight{took: held.Took, failed: held.Failed}
 		if held.Took.After(r.circuit.failed) {
 			r.circuit.look(rep.At)
@@ -58,7 +60,7 @@ func (r *Relay) leave(ctx context.Context) {
 	if err := r.cfg.Fleet.Leave(leaving, r.ask()); err != nil {
 		r.cfg.Observe(Report{At: r.cfg.Now(), Destination: r.cfg.Destination, Err: fmt.Errorf("outbox: leave the fleet; the others wait for the lease to end: %w", err)})
 	}
-	r.parts, r.holdAt = nil, time.Time{}
+	r.parts, r.holdAt, r.holdPause = nil, time.Time{}, 0
 }
 
 // fleetClock is the clock of a fleet's database: its last answer plus what has
