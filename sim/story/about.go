@@ -19,9 +19,9 @@ func Runs(text string) []string {
 }
 
 // About leaves out what a violation does not speak of: other runs, what happened
-// before the first of its own began, workers that never had anything of it, and
-// repetitions. It returns how many lines it left out. A violation that speaks of no
-// run keeps everything but repetitions.
+// before the first of its own began, workers that never had anything of it,
+// repetitions, and what follows from the lines around it. It returns how many
+// lines it left out. A violation that speaks of no run keeps all runs.
 func About(lines []Line, message string) (kept []Line, out int) {
 	runs := Runs(message)
 	events := regexp.MustCompile(`\bevent-\d+\b`).FindAllString(message, -1)
@@ -47,7 +47,7 @@ func About(lines []Line, message string) (kept []Line, out int) {
 			kept = append(kept, l)
 		}
 	}
-	kept = merged(kept)
+	kept = plain(merged(kept))
 	return kept, len(lines) - len(kept)
 }
 
@@ -72,6 +72,25 @@ func matters(text string, with map[string]bool, names *regexp.Regexp) bool {
 		}
 	}
 	return text == "all faults end here" || with[of] && strings.HasSuffix(text, " is dead")
+}
+
+// ending is how many of the last lines are told whatever they say.
+const ending = 6
+
+// plain leaves out what follows from the lines around it: answers that say that
+// something was accepted, which the events have told, and blocks that open and
+// close around steps.
+func plain(lines []Line) []Line {
+	block := regexp.MustCompile(`, event \d+: block \S+ (opens|closes)$`)
+	accepted := regexp.MustCompile(`^ *node [a-z] answers .*: accepted $`)
+	end := max(len(lines)-ending, 0)
+	var out []Line
+	for _, l := range lines[:end] {
+		if !block.MatchString(l.Text) && !accepted.MatchString(l.Text) {
+			out = append(out, l)
+		}
+	}
+	return append(out, lines[end:]...)
 }
 
 // merged tells what happened more than once in one line, at its first time.
