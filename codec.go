@@ -3,6 +3,7 @@ package ringi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -77,6 +78,9 @@ func plain(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
+// ErrNewer says that a body has a format which only a newer program reads.
+var ErrNewer = errors.New("a newer one is needed")
+
 // DecodeEvents reads a log row whose first event has the sequence first. A
 // body of a newer format, an unknown kind or broken bytes are an error: the
 // run must be left alone, not guessed at.
@@ -86,7 +90,7 @@ func DecodeEvents(first int64, raw []byte) ([]Event, error) {
 		return nil, fmt.Errorf("ringi: log row %d cannot be read: %w", first, err)
 	}
 	if b.Format > Format || b.Format < FirstFormat {
-		return nil, fmt.Errorf("ringi: log row %d has format %d; this program reads up to %d, a newer one is needed", first, b.Format, Format)
+		return nil, fmt.Errorf("ringi: log row %d has format %d; this program reads up to %d, %w", first, b.Format, Format, ErrNewer)
 	}
 	events := make([]Event, len(b.Events))
 	for i, e := range b.Events {

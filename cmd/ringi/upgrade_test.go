@@ -101,6 +101,9 @@ func (f *fleet) upgraded(next string, waits ringi.RunID, runs int) {
 		f.t.Errorf("a poll of the old server: %v, want unavailable", err)
 	}
 	newer.take("new") // nothing was put off by the old server
+	if got := f.run("replay", "--all"); got.code != cli.ExitFailed || !strings.Contains(got.err, "run ringi replay of the version") {
+		f.t.Errorf("replay by the old program: %+v, want that a newer one is needed", got)
+	}
 	f.env["RINGI_SERVER"] = newer.url
 	if got := f.run("send", "order.paid", "--key", "A", "--id", "e"); got.code != cli.ExitOK {
 		f.t.Errorf("send: %+v", got)

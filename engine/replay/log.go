@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ringiflow/ringi"
@@ -97,7 +98,7 @@ func (p *replay) foldRow(row store.LogRow) bool {
 	events, err := ringi.DecodeEvents(row.First, row.Body)
 	switch {
 	case err != nil:
-		p.at("log", row.First, err.Error())
+		p.replayer.mismatch(Mismatch{Run: p.key.Run, What: "log", Seq: row.First, Detail: err.Error(), Newer: errors.Is(err, ringi.ErrNewer)})
 		return false
 	case row.First != p.state.Seq+1:
 		p.at("log", row.First, fmt.Sprintf("event %d is missing", p.state.Seq+1))

@@ -55,6 +55,7 @@ type Mismatch struct {
 	What   string      `json:"what"`             // log, chain, snapshot, list, task, timer, wait, approval, incident, definition
 	Seq    int64       `json:"seq"`              // the event where it shows; 0: there is no log
 	Detail string      `json:"detail,omitempty"` // which row, and what is wrong with it
+	Newer  bool        `json:"-"`                // nothing is wrong: it is for a newer program to read
 }
 
 // String is the mismatch on one line.

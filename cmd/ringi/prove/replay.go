@@ -102,6 +102,19 @@ func (p program) printReplayed(out replay.Report) error {
 	if err := p.Print(out, t); err != nil || len(out.Mismatches) == 0 {
 		return err
 	}
+	newer := 0
+	for _, m := range out.Mismatches {
+		if m.Newer {
+			newer++
+		}
+	}
+	if newer > 0 {
+		return &cli.Ending{
+			Code: cli.ExitFailed, Message: fmt.Sprintf("%s can only be read by a newer version; of what stands beside the others %d does not follow from their events",
+				cli.Counted(newer, "run"), len(out.Mismatches)-newer),
+			Hint: "run ringi replay of the version that the servers have",
+		}
+	}
 	return &cli.Ending{
 		Code: cli.ExitFailed, Message: fmt.Sprintf("%d of what stands beside the events of %s does not follow from them", len(out.Mismatches), cli.Counted(out.Runs, "run")),
 		Hint: "the log is the truth; somebody or something changed the rest",
