@@ -55,6 +55,8 @@ type line struct {
 	sure    bool                 // nothing stands ready but what is in fresh, as far as this node knows
 	fresh   map[readyTask]uint64 // what was made ready here and may still stand so, by gen
 	coming  map[readyTask]bool   // what commits under way make ready; true: claimed already
+	claims  int                  // under way
+	gone    map[readyTask]bool   // taken out of fresh by one claim; another may have got it
 	gen     uint64               // grows whenever something was made ready
 	blind   uint64               // the last gen that fresh had no room for
 	checkAt time.Time            // when it is claimed for whatever is known
@@ -112,7 +114,7 @@ func (l *line) claimed(list []store.Claimed, gen uint64, all bool) {
 		if coming {
 			l.coming[t] = true
 		}
-		if _, fresh := l.fresh[t]; !fresh && !coming && !all {
+		if _, fresh := l.fresh[t]; !fresh && !coming && !l.gone[t] && !all {
 			l.sure = false // another node made it ready, or an earlier process, and perhaps more
 		}
 		delete(l.fresh, t)
@@ -120,7 +122,15 @@ func (l *line) claimed(list []store.Claimed, gen uint64, all bool) {
 	if !all {
 		return
 	}
-	maps.DeleteFunc(l.fresh, func(_ readyTask, at uint64) bool { return at <= gen })
+	maps.DeleteFunc(l.fresh, func(t readyTask, at uint64) bool {
+		if at <= gen && l.claims > 1 {
+			if l.gone == nil {
+				l.gone = map[readyTask]bool{}
+			}
+			l.gone[t] = true
+		}
+		return at <= gen
+	})
 	l.sure = l.blind <= gen
 }
 
@@ -180,7 +190,9 @@ func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) 
 	now := d.clock.Now()
 	d.mu.Lock()
 	gen := l.gen
+	l.claims++
 	d.mu.Unlock()
+	defer d.claimEnded(l)
 	claimed, err := d.Store.Claim(ctx, store.Claim{
 		Tenant: req.Tenant, Queue: req.Queue, Activities: req.Activities, Worker: req.Worker,
 		Max: req.Max, Now: now, Handover: handover,
@@ -200,6 +212,15 @@ func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) 
 	}
 	l.claimed(claimed, gen, len(claimed) < req.Max)
 	return d.unpack(claimed, now), nil
+}
+
+// claimEnded says that one claim of the line fewer is under way.
+func (d *dispatcher) claimEnded(l *line) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l.claims--; l.claims == 0 {
+		l.gone = nil
+	}
 }
 
 // unpack makes tasks of what was claimed. One that cannot be read is given
