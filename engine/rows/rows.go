@@ -7,7 +7,6 @@ package rows
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
@@ -75,26 +74,36 @@ type Diff[K comparable, R any] struct {
 // come, in the order of after, then those that go, in the order of before.
 func Differ[K comparable, R any](before, after []R, key func(*R) K, same func(a, b *R) bool) []Diff[K, R] {
 	var out []Diff[K, R]
-	find := func(list []R, k K) *R {
-		i := slices.IndexFunc(list, func(r R) bool { return key(&r) == k })
-		if i < 0 {
-			return nil
-		}
-		return &list[i]
-	}
+	at := 0
 	for i := range after {
 		k := key(&after[i])
-		if was := find(before, k); was == nil || !same(was, &after[i]) {
+		was := find(before, k, key, &at)
+		if was == nil || !same(was, &after[i]) {
 			row := after[i]
 			out = append(out, Diff[K, R]{Key: k, Was: was, Row: &row})
 		}
 	}
+	at = 0
 	for i := range before {
-		if k := key(&before[i]); find(after, k) == nil {
+		if k := key(&before[i]); find(after, k, key, &at) == nil {
 			out = append(out, Diff[K, R]{Key: k, Was: &before[i]})
 		}
 	}
 	return out
+}
+
+// find returns the row of a key; nil when there is none. It begins at a place and
+// moves that behind what it found: two lists in the same order are gone through
+// once.
+func find[K comparable, R any](list []R, k K, key func(*R) K, at *int) *R {
+	for n := range list {
+		i := (*at + n) % len(list)
+		if key(&list[i]) == k {
+			*at = i + 1
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 // Lane is the key of a task row.
