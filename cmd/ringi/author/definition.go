@@ -58,7 +58,7 @@ errors; findings of severity warning are shown and accepted. The quotas of steps
 depth and width are the defaults, which the operator of a server may have raised.
 - is standard input.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, missing := p.readSources(args)
+			files, missing := p.readDefinitions(args)
 			out := checkFiles(files, func(name string, text []byte) (*workflow.Definition, []workflow.Problem) {
 				return workflow.Check(name, text, workflow.Quotas{})
 			})
@@ -76,31 +76,41 @@ depth and width are the defaults, which the operator of a server may have raised
 	}
 }
 
-// readSources reads files of definitions; - is standard input. Those that can be
-// read are returned also when others cannot. A file of scenarios among them is left
-// out with a word: whoever types *.yaml means the definitions.
+// readSources reads files; - is standard input. Those that can be read are
+// returned also when others cannot.
 func (p program) readSources(names []string) ([]sourceFile, error) {
 	var files []sourceFile
-	var scenarios []string
 	var errs []error
 	for _, name := range names {
 		f, err := p.readSource(name)
-		switch {
-		case err != nil:
+		if err != nil {
 			errs = append(errs, err)
-		case f.holdsScenarios():
-			scenarios = append(scenarios, name)
-		default:
-			files = append(files, f)
+			continue
 		}
-	}
-	if len(files) == 0 && len(errs) == 0 {
-		return nil, noDefinition(scenarios[0])
-	}
-	for _, name := range scenarios {
-		p.Say("%s was left out: it holds scenarios, which ringi test plays", name)
+		files = append(files, f)
 	}
 	return files, errors.Join(errs...)
+}
+
+// readDefinitions is readSources for definitions. A file of scenarios among them is
+// left out with a word: whoever types *.yaml means the definitions.
+func (p program) readDefinitions(names []string) ([]sourceFile, error) {
+	files, err := p.readSources(names)
+	var definitions, scenarios []sourceFile
+	for _, f := range files {
+		if f.holdsScenarios() {
+			scenarios = append(scenarios, f)
+		} else {
+			definitions = append(definitions, f)
+		}
+	}
+	if len(scenarios) == len(names) {
+		return nil, noDefinition(names[0])
+	}
+	for _, f := range scenarios {
+		p.Say("%s was left out: it holds scenarios, which ringi test plays", f.name)
+	}
+	return definitions, err
 }
 
 func noDefinition(name string) error {
@@ -256,7 +266,7 @@ func (p program) publishCommand() *cobra.Command {
 		Use: "publish FILE...", Short: "Publish definitions as new versions", Args: cli.AtLeastOne("FILE"),
 		Long: "Checks all files and, if none has errors, publishes them. A file that was published\nbefore stays the version that it is.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := p.readSources(args)
+			files, err := p.readDefinitions(args)
 			if err != nil {
 				return err
 			}
