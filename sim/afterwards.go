@@ -179,9 +179,17 @@ func (w *world) audit() {
 	if pairs, err := w.db.Pairs(ctx, store.PairQuery{Limit: 10}); err != nil || len(pairs) > 0 {
 		w.fail("event", "events and waits that belong together: %v %v", pairs, err)
 	}
-	keys := map[string]ringi.RunID{}
+	keys, repairs := map[string]ringi.RunID{}, map[string]ringi.RunID{}
 	for _, sh := range w.watch.all() {
 		w.auditEffects(sh)
+		for _, u := range sh.state.Undos {
+			if of := string(sh.state.RepairOf) + "/" + u.Step; sh.state.RepairOf != "" {
+				if other, ok := repairs[of]; ok {
+					w.fail("late_effect", "runs %s and %s both undo the effect of %s of run %s that was found late", short(other), short(sh.key.Run), u.Step, short(sh.state.RepairOf))
+				}
+				repairs[of] = sh.key.Run
+			}
+		}
 		for _, id := range sh.sent {
 			if !w.broker.has[id] {
 				w.fail("message_lost", "message %s of run %s was committed and never delivered", id, short(sh.key.Run))

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim/fault"
@@ -58,8 +59,11 @@ func (x *watch) inDoubt(n *node, run ringi.RunID) bool {
 func (x *watch) submitted(cmd ringi.Command) {
 	if ref, kind := reportOf(cmd.Do); kind != "" {
 		x.reports[reportName{cmd.Run, ref, kind}]++
-		if f, ok := cmd.Do.(ringi.FailActivity); ok {
-			x.said[reportName{cmd.Run, ref, kind}] = f.Failure
+		switch do := cmd.Do.(type) {
+		case ringi.FailActivity:
+			x.said[reportName{cmd.Run, ref, kind}] = do.Failure
+		case ringi.CompleteActivity:
+			x.outputs[reportName{cmd.Run, ref, kind}] = do.Output
 		}
 	}
 }
@@ -166,6 +170,26 @@ func (x *watch) repaired(sh *shadow, st *ringi.Step) {
 	}
 	if !x.w.undoneElsewhere(sh, st.ID) {
 		x.w.fail("late_effect", "run %s has ended, %s had its effect after that, and no run undoes it", short(sh.key.Run), st.ID)
+	}
+}
+
+// worded holds an output in the log to the one that the worker reported.
+func (t *transition) worded(f ringi.ActivitySucceeded) {
+	said, known := t.x.outputs[reportName{t.sh.key.Run, f.CallRef, "succeeded"}]
+	if known && t.x.w.db.restores == 0 && !bytes.Equal(said, f.Output) {
+		t.fail("report", "the worker reported %s for %s%s, and the log has %s", said, f.Step, promise.DirectionText(f.Direction), f.Output)
+	}
+}
+
+// told holds the answer to a probe in the log to the one that its worker
+// reported: that nobody knows is neither yes nor no.
+func (t *transition) told(f ringi.ProbeAnswered) {
+	said, known := t.x.outputs[reportName{t.sh.key.Run, f.CallRef, "succeeded"}]
+	var answer struct {
+		Applied ringi.Applied `json:"applied"`
+	}
+	if known && t.x.w.db.restores == 0 && (json.Unmarshal(said, &answer) != nil || answer.Applied != f.Applied) {
+		t.fail("probeable", "the probe of %s answered %s, and the log takes it for %q", f.Step, said, f.Applied)
 	}
 }
 

@@ -109,6 +109,7 @@ func (db *database) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentE
 	if created {
 		db.w.stored[e.ID] = db.w.steps
 		db.w.watch.events = append(db.w.watch.events, storedEvent{e, tenant, keep})
+		db.w.watch.keep[e.ID] = keep
 	}
 	return created, err
 }
@@ -162,10 +163,11 @@ func (db *database) leases() []store.DueTask {
 	return due
 }
 
-// leasesFor reads them when a write is about to give attempts up.
+// leasesFor reads them when a write is about to give attempts up or take calls
+// back.
 func (db *database) leasesFor(writes []store.Write) []store.DueTask {
 	for i := range writes {
-		if bytes.Contains(writes[i].Body, []byte(`"ActivityTimedOut"`)) {
+		if bytes.Contains(writes[i].Body, []byte(`"ActivityTimedOut"`)) || bytes.Contains(writes[i].Body, []byte(`"ActivityWithdrawn"`)) {
 			return db.leases()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim/promise"
 	"github.com/ringiflow/ringi/store"
+	"github.com/ringiflow/ringi/workflow"
 )
 
 // mayHandOut holds a hand-out to the one before it, and to what keeps a task
@@ -97,6 +98,21 @@ func (x *watch) gaveBack(s store.Settlement, before []store.DueTask) {
 			x.w.fail("hand_over", "%s of run %s is given back under token %s, and its worker has confirmed it", was.Row.Step, short(l.Key.Run), promise.TokenText(l.Token))
 		case was.LeaseEnd.After(now.Add(tolerance)) && x.w.now.Sub(x.w.db.jumped) > time.Minute && x.inHand(l.Key.Run, l.Token):
 			x.w.fail("hand_over", "%s of run %s is given back under token %s at %s, a worker has it, and its lease ends at %s", was.Row.Step, short(l.Key.Run), promise.TokenText(l.Token), now, was.LeaseEnd)
+		}
+	}
+}
+
+// withdrawn holds a call that is taken back to that nobody is making it: what a
+// worker may have under way is awaited.
+func (t *transition) withdrawn(f ringi.ActivityWithdrawn) {
+	for _, l := range t.leases {
+		if l.Key != t.sh.key || l.Row.Step != f.Step || l.Row.Direction != ringi.Forward || !l.Leased {
+			continue
+		}
+		for _, c := range promise.Calls(t.sh.state, f.Step, ringi.Forward) {
+			if c.Seq == ringi.TokenSeq(l.Token) && (c.Begun != 0 || c.Effect == string(workflow.Idempotent)) {
+				t.fail("lease", "%s is taken back while a worker holds it under token %s and may be making the call", f.Step, promise.TokenText(l.Token))
+			}
 		}
 	}
 }

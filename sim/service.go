@@ -151,6 +151,9 @@ func (s *service) put(task ringi.Task, d *deed) outcome {
 		return declined()
 	case s.w.strikes(fault.ServiceFlaky, 0.12):
 		s.w.struck(fault.ServiceFlaky, "%s refuses the connection", d)
+		if s.serial%2 == 0 {
+			return flaky(ringi.AppliedNo) // which is true of this attempt, and says nothing about the one before
+		}
 		return flaky("")
 	}
 	s.takesPlace(task, d)
@@ -213,7 +216,7 @@ func (s *service) undo(task ringi.Task, d *deed, keyed bool) outcome {
 	case s.w.strikes(fault.ServiceFlaky, 0.15):
 		s.w.struck(fault.ServiceFlaky, "%s fails", d)
 		return flaky(draw.One(s.w.actors, ringi.AppliedNo, ""))
-	case s.w.actors.Hit(0.1):
+	case s.w.actors.Hit(unwilling(task)):
 		return declined()
 	}
 	s.takesPlace(task, d)
@@ -228,6 +231,15 @@ func (s *service) undo(task ringi.Task, d *deed, keyed bool) outcome {
 		return flaky("")
 	}
 	return outcome{output: d.answer}
+}
+
+// unwilling is how likely an undo is declined. What a person orders in place of
+// one fails often, so that people have to order something else again.
+func unwilling(task ringi.Task) float64 {
+	if task.Activity == draw.ActivityHand {
+		return 0.5
+	}
+	return 0.1
 }
 
 // answer makes an output.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -18,7 +19,7 @@ type transition struct {
 	x      *watch
 	sh     *shadow
 	events []ringi.Event
-	leases []store.DueTask // as they stood before, when an attempt is given up
+	leases []store.DueTask // as they stood before, when an attempt is given up or a call taken back
 	by     *tap            // whose commit it is; nil when nobody knows
 	status ringi.Status
 
@@ -96,12 +97,16 @@ func (t *transition) check(i int, e ringi.Event) {
 		}
 	case ringi.ActivitySucceeded:
 		t.settled(f.CallRef, true)
+		t.worded(f)
 	case ringi.ActivityFailed:
 		t.settled(f.CallRef, false) // a worker without a function for it says so before it begins
 	case ringi.ProbeAnswered:
 		t.settled(f.CallRef, true)
+		t.told(f)
 	case ringi.ActivityTimedOut:
 		t.timedOut(e.At, f)
+	case ringi.ActivityWithdrawn:
+		t.withdrawn(f)
 	case ringi.TimerFired:
 		t.fired(e.At, f)
 	case ringi.EventReceived:
@@ -193,6 +198,9 @@ func (t *transition) undoing(f ringi.ActivityScheduled, u *ringi.UndoEntry) {
 	if u == nil {
 		t.fail("undo", "%s is undone and was never registered for it", f.Step)
 		return
+	}
+	if s.RepairOf != "" && u.Edition == 0 && !strings.HasPrefix(f.Key, string(s.RepairOf)+"/") {
+		t.fail("key", "%s of the ended run %s is undone under key %q, which is not of that run", f.Step, short(s.RepairOf), f.Key)
 	}
 	if s.Unwind == nil && !u.Late {
 		t.fail("undo", "%s is undone while the run goes forward", f.Step)
@@ -380,6 +388,9 @@ func (t *transition) received(f ringi.EventReceived) {
 	sent, ok := t.x.w.sent[f.ID]
 	if !ok || sent.Name != st.Wait.Event || sent.Key != st.Wait.Key {
 		t.fail("event", "event %s was given to %s, which waits for %s of %s", f.ID, f.Step, st.Wait.Event, st.Wait.Key)
+	}
+	if keep, ok := t.x.keep[f.ID]; ok && f.SentAt.Before(st.Wait.OpenedAt) && !st.Wait.OpenedAt.Before(keep) {
+		t.fail("event", "event %s was to be kept until %s, and is given to %s, which began to wait at %s", f.ID, keep, f.Step, st.Wait.OpenedAt)
 	}
 	if f.SentAt.Before(st.Wait.OpenedAt) {
 		t.x.w.struck(fault.EventEarly, "%s for %s of run %s", f.ID, f.Step, short(t.sh.key.Run))

@@ -24,9 +24,11 @@ type watch struct {
 	keys       map[string]ringi.RunID
 	handOuts   int
 	reports    map[reportName]int
-	said       map[reportName]ringi.Failure // what workers said of failures
-	lapsed     map[sweptName]bool           // hand-outs that were given back
+	said       map[reportName]ringi.Failure   // what workers said of failures
+	outputs    map[reportName]json.RawMessage // what they said of the others
+	lapsed     map[sweptName]bool             // hand-outs that were given back
 	events     []storedEvent
+	keep       map[string]time.Time    // until when a wait may open and still find an event, by its id
 	extended   map[sweptName]time.Time // when a worker's sign of life was taken last
 }
 
@@ -50,7 +52,7 @@ type shadow struct {
 }
 
 func newWatch(w *world) *watch {
-	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, reports: map[reportName]int{}, said: map[reportName]ringi.Failure{}, lapsed: map[sweptName]bool{}, extended: map[sweptName]time.Time{}}
+	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, reports: map[reportName]int{}, said: map[reportName]ringi.Failure{}, outputs: map[reportName]json.RawMessage{}, lapsed: map[sweptName]bool{}, extended: map[sweptName]time.Time{}, keep: map[string]time.Time{}}
 }
 
 func newShadow(key store.Key) *shadow {

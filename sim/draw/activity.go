@@ -37,10 +37,14 @@ func (g *designer) activity(s object, id string, depth int, v *view) object {
 		s = append(s, field{"key", quote("own/${ run.id }/" + id)})
 	}
 	s = append(s, field{"timeouts", g.timeouts()})
-	if r := g.retry(effect != "at_most_once"); r != nil {
+	if r := g.retry(effect); r != nil {
 		s = append(s, field{"retry", r})
 	}
-	irreversible := effect != "pure" && g.d.Hit(0.1)
+	pivot := 0.1
+	if g.doubtful && g.steps == 1 {
+		pivot = 0.4 // what fails behind it a person may order again, also when its effect was found and undone meanwhile
+	}
+	irreversible := effect != "pure" && g.d.Hit(pivot)
 	undone := effect != "pure" && !irreversible && g.d.Hit(0.75)
 	switch {
 	case irreversible:
@@ -92,8 +96,8 @@ func (g *designer) timeouts() object {
 	return t
 }
 
-func (g *designer) retry(more bool) object {
-	if !more || !g.d.Hit(0.7) {
+func (g *designer) retry(effect string) object {
+	if effect == "at_most_once" || !g.d.Hit(0.7) {
 		return nil
 	}
 	attempts := g.d.From(1, 4)
@@ -102,7 +106,11 @@ func (g *designer) retry(more bool) object {
 		r = append(r, field{"backoff", object{{"initial", One(g.d, "300ms", "1s", "4s")}, {"factor", "2"}, {"max", "30s"}}})
 	}
 	if g.d.Hit(0.5) {
-		r = append(r, field{"stop_on", list("declined")})
+		codes := list("declined")
+		if attempts > 2 && effect != "idempotent" { // there it would settle what the service has not
+			codes = list("declined", "flaky")
+		}
+		r = append(r, field{"stop_on", codes})
 	}
 	return r
 }

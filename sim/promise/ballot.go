@@ -52,8 +52,8 @@ func (t *Turn) stepEnded(f ringi.StepEnded) {
 	if t.ordered(ringi.ResolveDone) {
 		return
 	}
-	people := agreed(st.Approval)
-	if len(people) < len(st.Approval.Votes) {
+	people := t.agreed(f.Step)
+	if len(people) < len(t.Votes[f.Step]) {
 		t.Fail("vote", "%s is approved although somebody said no", f.Step)
 	}
 	if !seats(st.Approval.Lanes, people) {
@@ -130,20 +130,22 @@ func (t *Turn) counted() {
 		if st == nil || st.Approval == nil || st.Outcome != ringi.Open {
 			continue
 		}
-		if slices.ContainsFunc(st.Approval.Votes, func(v ringi.Vote) bool { return !v.Approve }) {
+		people := t.agreed(f.Step)
+		if len(people) < len(t.Votes[f.Step]) {
 			t.Fail("vote", "somebody said no to %s, and it stays open", f.Step)
 		}
-		if seats(st.Approval.Lanes, agreed(st.Approval)) {
+		if seats(st.Approval.Lanes, people) {
 			t.Fail("quorum", "%s is approved by enough people and stays open", f.Step)
 		}
 	}
 }
 
-// agreed are the people who voted yes.
-func agreed(a *ringi.Approval) []ringi.Actor {
+// agreed are the people whose vote that stands is a yes, by the books: a vote
+// that was taken back is none.
+func (t *Turn) agreed(step string) []ringi.Actor {
 	var people []ringi.Actor
-	for _, v := range a.Votes {
-		if p, ok := draw.Person(v.Person); ok && v.Approve {
+	for _, p := range draw.People() {
+		if t.Votes[step][p.ID] {
 			people = append(people, p)
 		}
 	}

@@ -82,22 +82,27 @@ func (t *Turn) timerSet(at time.Time, f ringi.TimerSet) {
 	if def == nil {
 		return
 	}
-	want := f.FireAt
+	want, moves := f.FireAt, f.Moves
 	if f.Step == "" && def.Deadline != nil {
-		want = at.Add(def.Deadline.After)
+		want, moves = at.Add(def.Deadline.After), true
 	}
 	if st, d := StepOf(t.State, f.Step), def.Step(f.Step); st != nil && d != nil {
 		switch {
 		case st.Approval != nil:
-			want = st.Approval.ExpiresAt
+			want, moves = st.Approval.ExpiresAt, false
 		case d.Wait != nil && d.Wait.For > 0:
-			want = at.Add(d.Wait.For)
+			want, moves = at.Add(d.Wait.For), true
 		case d.Wait != nil && d.Wait.Event != "":
-			want = at.Add(d.Wait.Timeout)
+			want, moves = at.Add(d.Wait.Timeout), true
+		case d.Wait != nil:
+			moves = false // an instant stays what it is
 		}
 	}
 	if !f.FireAt.Equal(want) {
 		t.Fail("timer", "timer %s is set to %s, and is for %s", f.Timer, f.FireAt, want)
+	}
+	if f.Moves != moves {
+		t.Fail("paused", "that a pause moves timer %s is %v, and should be %v", f.Timer, f.Moves, moves)
 	}
 }
 
@@ -182,6 +187,11 @@ func (t *Turn) ended(f ringi.RunEnded) {
 		}
 	}
 	if f.Status == ringi.Completed {
+		for _, u := range t.Undos {
+			if u.open && t.Late[u.step] {
+				t.Fail("undo", "it ends as %s, and the effect of %s that was found late is not undone", f.Status, u.step)
+			}
+		}
 		return
 	}
 	skipped := false

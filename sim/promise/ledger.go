@@ -45,6 +45,7 @@ type Books struct {
 	Doubt   map[string]bool                    // steps that may have had an effect which nothing has settled
 	Two     map[string]bool                    // steps about which a person was asked whether two effects stand
 	Late    map[string]bool                    // steps whose late effect was found
+	Votes   map[string]map[string]bool         // by step and person: whether their vote that stands is a yes
 	paused  time.Time
 }
 
@@ -52,7 +53,7 @@ type Books struct {
 func NewBooks() Books {
 	return Books{
 		Calls: map[string]*Ledger{}, Asks: map[int64]*ringi.ActivityScheduled{}, Permits: map[int64]bool{},
-		Doubt: map[string]bool{}, Two: map[string]bool{}, Late: map[string]bool{},
+		Doubt: map[string]bool{}, Two: map[string]bool{}, Late: map[string]bool{}, Votes: map[string]map[string]bool{},
 	}
 }
 
@@ -93,8 +94,9 @@ func (b *Books) Note(s *ringi.State, e ringi.Event) {
 	case ringi.ActivityWithdrawn:
 		b.Doubt[f.Step] = b.Doubt[f.Step] || f.Applied == ringi.AppliedUnknown
 	case ringi.StepEnded:
-		if f.Outcome == ringi.Succeeded {
+		if f.Outcome == ringi.Succeeded { // by a person's word, too: then its effect is one that the run counts on
 			b.Doubt[f.Step] = false
+			delete(b.Late, f.Step)
 		}
 	case ringi.StepReopened:
 		delete(b.Late, f.Step)
@@ -140,6 +142,14 @@ func (b *Books) noteOrders(s *ringi.State, e ringi.Event) {
 		if i.Direction != ringi.Undo && i.Kind != ringi.IncidentTwoEffects && i.Step != "" && f.How == ringi.ResolveNotDone {
 			b.Doubt[i.Step] = false
 		}
+	case ringi.ApprovalOpened:
+		b.Votes[f.Step] = map[string]bool{}
+	case ringi.DecisionRecorded:
+		if votes := b.Votes[f.Step]; votes != nil {
+			votes[f.Person] = f.Approve
+		}
+	case ringi.DecisionWithdrawn:
+		delete(b.Votes[f.Step], f.Person)
 	case ringi.RunPaused:
 		b.paused = e.At
 	case ringi.RunResumed:
