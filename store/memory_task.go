@@ -31,7 +31,9 @@ func (r *memoryRun) changeTask(c TaskChange) {
 		t.lease.Leased, t.lease.Confirmed, t.lease.Lapsed = true, true, 0
 		t.lease.LeaseEnd = c.Begun
 	}
-	t.checkBy(FirstCheck(t.row, t.lease))
+	if c.Fresh || !c.Begun.IsZero() || !t.lease.Leased { // else a sweep knows when to look at the lease
+		t.checkBy(FirstCheck(t.row, t.lease))
+	}
 }
 
 // checkBy moves the check time to an earlier one. Only a sweep moves it later.
