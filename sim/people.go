@@ -68,11 +68,8 @@ func (c *crowd) event(name, key string) {
 	sent := c.newEvent(name, key)
 	id := sent.ID
 	e := ringi.SendEvent{ID: id, Name: name, Key: key, Data: sent.Data}
-	if w.actors.Hit(0.5) && !w.calm {
+	if w.actors.Hit(0.2) && !w.calm {
 		e.Keep = 30 * time.Second
-		if c.events%2 == 0 { // over before anybody looks again
-			e.Keep = 2 * time.Second
-		}
 	}
 	if c.over(name, key) {
 		w.struck(fault.EventLate, "%s of %s %s", id, name, key)
