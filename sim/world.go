@@ -162,7 +162,7 @@ func (w *world) settle() {
 	design := draw.New(w.options.Seed, draw.StreamDesign)
 	for i := range w.shape.definitions {
 		name := fmt.Sprintf("case%d", i+1)
-		source := draw.Definition(design, name, w.shape.zombies || i == 1)
+		source := draw.Definition(design, name, w.shape.zombies)
 		def, problems := workflow.Parse(name, []byte(source))
 		if def == nil {
 			w.fail("design", "a drawn definition is refused: %v\n%s", problems, source)
