@@ -28,6 +28,7 @@ type database interface {
 	store.Catalog
 	store.Events
 	store.Inspector
+	Committers() int
 }
 
 // A place is room for an empty database on the disk, or in the server, of the

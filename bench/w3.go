@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +58,7 @@ type W3Config struct {
 
 	Mode       string // ModeEmbedded, which "" means, or ModeHTTP
 	Inflight   int    // runs under way at a time in the closed loop; 0 is DefaultInflight
-	Committers int    // of the engine; 0 is its default
+	Committers int    // of the engine; 0 is what the store asks for
 	Payload    int    // bytes of the input beside those of the measure; see DESIGN section 9
 
 	// Rate is how many runs are begun a second, whatever becomes of those before
@@ -200,7 +201,7 @@ func measureW3(ctx context.Context, cfg *W3Config, db database, out *W3Result) (
 	t := &tap{Store: db, now: cfg.Now, open: map[store.Key]sample{}}
 	l := newLoad(cfg)
 	t.ended = l.ended
-	eng, err := engine.New(engine.Config{Store: t, Records: db, Catalog: db, Events: db, Now: cfg.Now, Committers: cfg.Committers})
+	eng, err := engine.New(engine.Config{Store: t, Records: db, Catalog: db, Events: db, Now: cfg.Now, Committers: cmp.Or(cfg.Committers, db.Committers())})
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,9 @@ import (
 
 const (
 	// defaultCommitters is how many batches are in the making at a time. With two
-	// one decides while the other waits for the disk, but whoever waits has its
-	// batch made up already: batches are a third as large, and a run takes a fifth
-	// more processor time and more commits. Measured, see docs/performance.md; more
-	// than one pays where deciding is slow and processors are idle.
+	// one decides while the other waits for the store, but batches are half as
+	// large and there are more commits. That pays where the store works in another
+	// process, and a store says so (Committers).
 	defaultCommitters = 1
 	// defaultCache holds some ten thousand runs of ordinary size.
 	defaultCache = 64 << 20
@@ -82,7 +81,7 @@ type Config struct {
 	// what it waits for. Nil takes such a failure for a store that is away.
 	Locks func(context.Context) (string, error)
 
-	// Committers is the number of committers; 0 is 1.
+	// Committers is the number of committers, as the store asks for; 0 is 1.
 	Committers int
 	// BatchWrites and BatchBytes bound one commit; 0 is 256 and 4 MiB.
 	BatchWrites int

@@ -158,6 +158,10 @@ func (s *Store) open(ctx context.Context, c Config) error {
 // people. It shares the writer's connection.
 func (s *Store) Outbox() *outbox.SQLite { return outbox.NewSQLite(s.writer) }
 
+// Committers is how many batches an engine had best have in the making: one, since a
+// commit is the engine's own work, and waits for the disk only.
+func (s *Store) Committers() int { return 1 }
+
 // Close waits for calls under way, closes the file and gives its lock back.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -23,6 +23,7 @@ type Database interface {
 	store.Events
 	store.Inspector
 	Probe(ctx context.Context, bytes int) error
+	Committers() int
 }
 
 // messages are the messages of a database: for a relay, and for the relays of
