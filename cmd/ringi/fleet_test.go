@@ -142,6 +142,20 @@ func (n *fleetNode) signal(s syscall.Signal) {
 	if err := n.Process.Signal(s); err != nil {
 		n.t.Fatal(err)
 	}
+	if s == syscall.SIGSTOP {
+		standStill(n.t, n.Process.Pid)
+	}
+}
+
+// standStill waits until a process that was told to stop has: only the thread that
+// takes the signal stops the others, and on a busy machine they go on until its
+// turn comes.
+func standStill(t *testing.T, pid int) {
+	t.Helper()
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("process %d has not stopped: %v, %v", pid, status, err)
+	}
 }
 
 // start starts a run.

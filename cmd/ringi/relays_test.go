@@ -77,6 +77,7 @@ func TestThreeRelaysShareTheWorkAndOneThatSleptSpoilsNothing(t *testing.T) {
 	if err := relays[0].Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	standStill(t, relays[0].Process.Pid)
 	slept := sent(0)
 	write(5)
 	eventually(t, "the others take over", empty)
