@@ -33,6 +33,7 @@ hot: ## what each statement reads beside a million finished runs and 100,000 tha
 
 test: ## every test under the race detector; ends with N passed, N failed, 0 skipped
 	@tools/need-cc.sh
+	@tools/need-servers.sh
 	@tools/need-sdk.sh
 	@go build -C tools -buildvcs=false -o ../bin/testsum ./testsum
 	@CGO_ENABLED=1 bin/testsum -dirs .,tools -limit 30m -- -race -timeout 20m -p 2 ./...
@@ -41,6 +42,7 @@ check: ## before a commit: format, vet, laws, and the tests without the race det
 	@unformatted=$$($(TOOL) gofumpt -l .) || exit 1; \
 	test -z "$$unformatted" || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }
 	@go vet ./...
+	@tools/need-servers.sh
 	@tools/need-sdk.sh
 	@go build -C tools -buildvcs=false -o ../bin/testsum ./testsum
 	@bin/testsum -dirs .,tools -limit 10m -- ./...
