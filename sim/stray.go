@@ -57,7 +57,7 @@ func (t *tap) hurry(due []store.DueTimer) []store.DueTimer {
 // lastMoment stores an event for a wait that is about to time out, or has: it
 // was sent just before, by a node that could not do more than store it. When
 // this node wants to deliver it, the store takes its time, and refuses.
-func (t *tap) lastMoment(now time.Time) {
+func (t *tap) lastMoment(now time.Time, q store.PairQuery) {
 	w := t.node.w
 	for _, sh := range w.watch.all() {
 		for _, tm := range sh.state.Timers {
@@ -71,7 +71,10 @@ func (t *tap) lastMoment(now time.Time) {
 			if _, err := w.db.Send(context.Background(), sh.key.Tenant, e, now.Add(time.Hour)); err != nil {
 				w.fail("store", "an event cannot be stored: %v", err)
 			}
-			w.stored[e.ID] = w.steps - 1
+			w.stored[e.ID] = w.steps
+			if q.Tenant == sh.key.Tenant && q.Name == st.Wait.Event && q.Key == st.Wait.Key {
+				w.stored[e.ID]-- // it stands there before it is looked for; another wait may have been looked at already
+			}
 			w.struck(fault.EventLastMoment, "%s for %s of run %s", e.ID, tm.Step, short(sh.key.Run))
 			t.doomed, t.until = sh.key.Run, w.now.Add(tm.FireAt.Sub(w.db.clock.now())+time.Second)
 		}

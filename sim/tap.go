@@ -293,7 +293,7 @@ func (t *tap) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentEvent, 
 // Pairs implements store.Events.
 func (t *tap) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error) {
 	pairs, err := through(t, faulty.Pairs, false, func() ([]store.Pair, error) {
-		t.lastMoment(t.node.w.db.clock.now())
+		t.lastMoment(t.node.w.db.clock.now(), q)
 		return t.Store.Pairs(ctx, q)
 	})
 	if err == nil && q.Name == "" {
