@@ -2,8 +2,6 @@ package kafka
 
 import (
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -29,16 +27,11 @@ func delivery(r *kgo.Record) inbox.Delivery {
 	}
 	d := inbox.Delivery{ID: place, Body: r.Value, Headers: headers}
 	for _, name := range []string{headerID, headerEvent} {
-		if id := headers[name]; usable(id) {
+		if id := headers[name]; inbox.Usable(id) {
 			d.ID = id
 			break
 		}
 	}
 	headers[HeaderTopic], headers[HeaderKey], headers[HeaderPlace] = r.Topic, string(r.Key), place
 	return d
-}
-
-// usable tells whether the inbox can keep an id.
-func usable(id string) bool {
-	return id != "" && len(id) <= inbox.MaxName && utf8.ValidString(id) && !strings.Contains(id, "\x00")
 }

@@ -108,24 +108,13 @@ func (c *Consumer) follow(ctx context.Context, l *line) {
 		c.cfg.Observe(d, outcome, err)
 		if outcome == inbox.Failed {
 			if ctx.Err() == nil {
-				l.until = c.cfg.Now().Add(c.pause(l.failures))
+				l.until = c.cfg.Now().Add(inbox.Pause(c.cfg.PauseFirst, c.cfg.PauseMost, l.failures))
 				l.failures++
 			}
 			return
 		}
 		l.done, l.records, l.failures = l.records[0], l.records[1:], 0
 	}
-}
-
-func (c *Consumer) pause(failures int) time.Duration {
-	d := c.cfg.PauseFirst
-	for range failures {
-		if d > c.cfg.PauseMost/2 {
-			return c.cfg.PauseMost
-		}
-		d *= 2
-	}
-	return min(d, c.cfg.PauseMost)
 }
 
 // commit tells the broker what is done. When it fails, the records come again

@@ -3,9 +3,7 @@ package nats
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -82,7 +80,7 @@ func (c *Consumer) receive(ctx context.Context, msg jetstream.Msg) error {
 	outcome, err := c.cfg.Receive(ctx, d)
 	c.cfg.Observe(d, outcome, err)
 	for failures := 0; outcome == inbox.Failed && ctx.Err() == nil; failures++ {
-		if rest(ctx, c.pause(failures)); ctx.Err() == nil {
+		if rest(ctx, inbox.Pause(c.cfg.PauseFirst, c.cfg.PauseMost, failures)); ctx.Err() == nil {
 			outcome, err = c.cfg.Receive(ctx, d)
 			c.cfg.Observe(d, outcome, err)
 		}
@@ -122,18 +120,6 @@ func (c *Consumer) keep(msg jetstream.Msg) (stop func()) {
 	}
 }
 
-// pause is how long a message waits after so many failures before this one.
-func (c *Consumer) pause(failures int) time.Duration {
-	d := c.cfg.PauseFirst
-	for range failures {
-		if d > c.cfg.PauseMost/2 {
-			return c.cfg.PauseMost
-		}
-		d *= 2
-	}
-	return min(d, c.cfg.PauseMost)
-}
-
 // delivery is a message as the inbox takes it. Of several values of one header
 // the first counts.
 func delivery(msg jetstream.Msg, meta *jetstream.MsgMetadata) inbox.Delivery {
@@ -144,16 +130,11 @@ func delivery(msg jetstream.Msg, meta *jetstream.MsgMetadata) inbox.Delivery {
 	}
 	d := inbox.Delivery{ID: place, Body: msg.Data(), Headers: headers, Attempt: int(min(meta.NumDelivered, 1<<30))}
 	for _, name := range []string{jetstream.MsgIDHeader, headerEvent} {
-		if id := headers[name]; usable(id) {
+		if id := headers[name]; inbox.Usable(id) {
 			d.ID = id
 			break
 		}
 	}
 	headers[HeaderSubject], headers[HeaderPlace] = msg.Subject(), place
 	return d
-}
-
-// usable tells whether the inbox can keep an id.
-func usable(id string) bool {
-	return id != "" && len(id) <= inbox.MaxName && utf8.ValidString(id) && !strings.Contains(id, "\x00")
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
-	"time"
-	"unicode/utf8"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -128,7 +125,7 @@ func (c *Consumer) receive(ctx context.Context, msg amqp.Delivery) error {
 	outcome, err := c.cfg.Receive(ctx, d)
 	c.cfg.Observe(d, outcome, err)
 	for failures := 0; outcome == inbox.Failed && ctx.Err() == nil && !c.conn.IsClosed(); failures++ {
-		if rest(ctx, c.pause(failures)); ctx.Err() == nil {
+		if rest(ctx, inbox.Pause(c.cfg.PauseFirst, c.cfg.PauseMost, failures)); ctx.Err() == nil {
 			outcome, err = c.cfg.Receive(ctx, d)
 			c.cfg.Observe(d, outcome, err)
 		}
@@ -144,18 +141,6 @@ func (c *Consumer) receive(ctx context.Context, msg amqp.Delivery) error {
 	return nil
 }
 
-// pause is how long a message waits after so many failures before this one.
-func (c *Consumer) pause(failures int) time.Duration {
-	d := c.cfg.PauseFirst
-	for range failures {
-		if d > c.cfg.PauseMost/2 {
-			return c.cfg.PauseMost
-		}
-		d *= 2
-	}
-	return min(d, c.cfg.PauseMost)
-}
-
 // delivery is a message as the inbox takes it. Headers that are not text are
 // written as Go prints them.
 func delivery(msg *amqp.Delivery) inbox.Delivery {
@@ -165,7 +150,7 @@ func delivery(msg *amqp.Delivery) inbox.Delivery {
 	}
 	d := inbox.Delivery{Body: msg.Body, Headers: headers, Attempt: attempt(msg.Headers[headerCount])}
 	for _, id := range []string{msg.MessageId, headers[headerEvent]} {
-		if usable(id) {
+		if inbox.Usable(id) {
 			d.ID = id
 			break
 		}
@@ -183,9 +168,4 @@ func attempt(before any) int {
 		return int(min(n, 1<<30)) + 1
 	}
 	return 0
-}
-
-// usable tells whether the inbox can keep an id.
-func usable(id string) bool {
-	return id != "" && len(id) <= inbox.MaxName && utf8.ValidString(id) && !strings.Contains(id, "\x00")
 }

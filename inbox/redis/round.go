@@ -7,7 +7,6 @@ import (
 	"maps"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 
@@ -172,7 +171,7 @@ func (c *Consumer) receive(ctx context.Context, e *entry) error {
 	outcome, err := c.cfg.Receive(ctx, d)
 	c.cfg.Observe(d, outcome, err)
 	for failures := 0; outcome == inbox.Failed && ctx.Err() == nil; failures++ {
-		if rest(ctx, c.pause(failures)); ctx.Err() == nil {
+		if rest(ctx, inbox.Pause(c.cfg.PauseFirst, c.cfg.PauseMost, failures)); ctx.Err() == nil {
 			outcome, err = c.cfg.Receive(ctx, d)
 			c.cfg.Observe(d, outcome, err)
 		}
@@ -220,31 +219,14 @@ func (c *Consumer) sign(ctx context.Context, e *entry, idle time.Duration) error
 	return c.client.Do(ctx, "XCLAIM", c.cfg.Stream, c.cfg.Name, owner, 0, e.id, "IDLE", idle.Milliseconds(), "JUSTID").Err()
 }
 
-// pause is how long an entry waits after so many failures before this one.
-func (c *Consumer) pause(failures int) time.Duration {
-	d := c.cfg.PauseFirst
-	for range failures {
-		if d > c.cfg.PauseMost/2 {
-			return c.cfg.PauseMost
-		}
-		d *= 2
-	}
-	return min(d, c.cfg.PauseMost)
-}
-
 // delivery is an entry as the inbox takes it.
 func (c *Consumer) delivery(e *entry) inbox.Delivery {
 	place := c.cfg.Stream + "/" + e.id
 	d := inbox.Delivery{ID: place, Body: []byte(e.fields[c.cfg.Body]), Headers: maps.Clone(e.fields), Attempt: e.attempt}
 	delete(d.Headers, c.cfg.Body)
-	if id := e.fields[fieldID]; usable(id) {
+	if id := e.fields[fieldID]; inbox.Usable(id) {
 		d.ID = id
 	}
 	d.Headers[HeaderStream], d.Headers[HeaderPlace] = c.cfg.Stream, place
 	return d
-}
-
-// usable tells whether the inbox can keep an id.
-func usable(id string) bool {
-	return id != "" && len(id) <= inbox.MaxName && utf8.ValidString(id) && !strings.Contains(id, "\x00")
 }
