@@ -52,7 +52,7 @@ func (p program) simCommand() *cobra.Command {
 			}
 			var err error
 			if o.config.Faults, err = fault.Parse(o.faults); err != nil {
-				return cli.Usage("ringi sim --help lists the faults", "%v", err)
+				return cli.Usage("name one or several of these, separated by commas", "%v", err)
 			}
 			if o.config.Skip, err = skip.Parse(o.skip); err != nil {
 				return cli.Usage("", "%v", err)
