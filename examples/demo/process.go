@@ -43,7 +43,7 @@ type process struct {
 	now *incarnation // the incarnation that runs, or the last one
 }
 
-// A incarnation is one incarnation of a process, from its start to its end.
+// An incarnation is one incarnation of a process, from its start to its end.
 type incarnation struct {
 	cmd  *exec.Cmd
 	gone chan struct{} // closed once it has ended
@@ -67,16 +67,8 @@ func (p *process) start(ctx context.Context) (line string, err error) {
 	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
-	var announced *os.File
-	if p.announces {
-		read, write, err := os.Pipe()
-		if err != nil {
-			return "", fmt.Errorf("make a pipe for %s: %w", p.name, err)
-		}
-		defer func() { _ = write.Close() }() // the child's copy is what counts
-		cmd.Stdout, announced = write, read
-	}
-	if err := cmd.Start(); err != nil {
+	announced, err := p.spawn(cmd)
+	if err != nil {
 		return "", fmt.Errorf("start %s: %w", p.name, err)
 	}
 	now := &incarnation{cmd: cmd, gone: make(chan struct{})}
@@ -85,7 +77,26 @@ func (p *process) start(ctx context.Context) (line string, err error) {
 	if announced == nil {
 		return "", nil
 	}
-	return p.announcement(ctx, now, announced)
+	return p.announcement(ctx, announced)
+}
+
+// spawn starts the command and returns what it says to stdout, or nil if that
+// is not for the demo. Only the child writes into the pipe, so that its end is
+// the end of what can be read and nothing that it said before is missed.
+func (p *process) spawn(cmd *exec.Cmd) (announced *os.File, err error) {
+	if !p.announces {
+		return nil, cmd.Start()
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = write
+	err = errors.Join(cmd.Start(), write.Close())
+	if err != nil {
+		return nil, errors.Join(err, read.Close())
+	}
+	return read, nil
 }
 
 // watch waits for the end of an incarnation and tells of one that nobody meant.
@@ -103,7 +114,7 @@ func (p *process) watch(now *incarnation) {
 }
 
 // announcement reads the first line that the child writes to its stdout.
-func (p *process) announcement(ctx context.Context, now *incarnation, from *os.File) (string, error) {
+func (p *process) announcement(ctx context.Context, from *os.File) (string, error) {
 	type heard struct {
 		line string
 		err  error
@@ -117,11 +128,9 @@ func (p *process) announcement(ctx context.Context, now *incarnation, from *os.F
 	select {
 	case h := <-first:
 		if h.err != nil {
-			return "", fmt.Errorf("%s did not say where it can be called: %w; see %s", p.name, h.err, p.log)
+			return "", fmt.Errorf("%s ended before it said where it can be called; the end of its log %s:\n%s", p.name, p.log, logTail(p.log))
 		}
 		return h.line, nil
-	case <-now.gone:
-		return "", fmt.Errorf("%s ended before it could be called; the end of its log %s:\n%s", p.name, p.log, logTail(p.log))
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
