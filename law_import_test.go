@@ -47,6 +47,7 @@ var mayImport = map[string][]string{
 	// Servers for tests of any package and for demonstrations.
 	"store/postgres/pgtest": {},
 	"servertest":            {}, // brokers and databases other than PostgreSQL
+	"child":                 {}, // programs as processes that are killed
 
 	"engine": {".", "store", "workflow", "engine/rows", "engine/sense"},
 	"metric": {".", "engine", "store", "outbox"}, // the numbers of a server

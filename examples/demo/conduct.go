@@ -209,15 +209,15 @@ func (c *conduct) kill(ctx context.Context, k kill, leased int) error {
 		target = c.world.servers[k.nth]
 		c.world.count.read(ctx, k.nth)
 	}
-	pid := target.pid()
-	if !target.kill() {
-		return fmt.Errorf("%s had ended before it was killed; see %s", target.name, target.log)
+	pid := target.PID()
+	if !target.Kill() {
+		return fmt.Errorf("%s had ended before it was killed; see %s", target.Name, target.Log)
 	}
 	died := c.now()
 	if k.what == aServer {
 		c.world.count.killed(k.nth)
 	}
-	if _, err := target.start(ctx); err != nil {
+	if _, err := target.Start(ctx); err != nil {
 		return err
 	}
 	back := "started again"
@@ -227,7 +227,7 @@ func (c *conduct) kill(ctx context.Context, k kill, leased int) error {
 		}
 		back = fmt.Sprintf("it answers again after %.1f s", c.now().Sub(died).Seconds())
 	}
-	c.tellKill(k.what, fmt.Sprintf("kill -9 %s %d", target.name, pid), leased, back)
+	c.tellKill(k.what, fmt.Sprintf("kill -9 %s %d", target.Name, pid), leased, back)
 	return nil
 }
 

@@ -18,7 +18,7 @@
 // requests may be repeated. In the end everything stops, and the books of the
 // services, which know nothing of ringi, say what came of it.
 //
-// process.go keeps a process and kills it, world.go holds all of them, clerk.go
+// world.go holds all of them, clerk.go
 // takes one order through its process, conduct.go feeds and kills, plan.go and
 // kill.go say when, node.go counts what each server did, trail.go reads what the
 // histories tell, story.go tells it.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+
+	"github.com/ringiflow/ringi/child"
 )
 
 // rowsTold is how many rows that are wrong are told one by one.
@@ -17,7 +19,7 @@ const rowsTold = 20
 func (w *world) replay(ctx context.Context, story *teller) (*int, error) {
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, w.binary, "replay", "--all", "--json", "--database", w.database())
-	cmd.Dir, cmd.Env = w.inner, environment(cmd.Environ())
+	cmd.Dir, cmd.Env = w.inner, child.Environment(cmd.Environ())
 	cmd.Stdout, cmd.Stderr = &out, &said
 	ended := cmd.Run() // with mismatches it exits 1, and prints them all the same
 	var replayed struct {

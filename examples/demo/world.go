@@ -14,6 +14,7 @@ import (
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/access"
 	"github.com/ringiflow/ringi/api"
+	"github.com/ringiflow/ringi/child"
 	"github.com/ringiflow/ringi/examples/order"
 )
 
@@ -38,9 +39,9 @@ type world struct {
 
 	addresses []string // of the servers
 	own       *server  // the database's, when the demo started one
-	servers   []*process
-	workers   []*process
-	services  []*process
+	servers   []*child.Process
+	workers   []*child.Process
+	services  []*child.Process
 	clerks    []*clerk      // as many as servers, so that requests are spread
 	clients   []*api.Client // of people and the shop
 	checks    []*api.Client // one for each server, to see whether it answers
@@ -185,9 +186,9 @@ func (w *world) start(ctx context.Context, seed uint64, call time.Duration) erro
 	urls := map[string]string{}
 	for _, name := range order.ServiceNames() {
 		service := w.process(name, "demo", "service", name, "--db", order.BookPath(w.dir, name), "--orders", w.orders())
-		service.announces = true
+		service.Announces = true
 		w.services = append(w.services, service)
-		url, err := service.start(ctx)
+		url, err := service.Start(ctx)
 		if err != nil {
 			return err
 		}
@@ -205,7 +206,7 @@ func (w *world) start(ctx context.Context, seed uint64, call time.Duration) erro
 			"--seed", fmt.Sprint(seed), "--call", call.String()))
 	}
 	for i, p := range w.servers {
-		if _, err := p.start(ctx); err != nil {
+		if _, err := p.Start(ctx); err != nil {
 			return err
 		}
 		if err := w.ready(ctx, i); err != nil {
@@ -213,24 +214,24 @@ func (w *world) start(ctx context.Context, seed uint64, call time.Duration) erro
 		}
 	}
 	for _, p := range w.workers {
-		if _, err := p.start(ctx); err != nil {
+		if _, err := p.Start(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *world) process(name string, args ...string) *process {
-	return &process{
-		life: w.life, name: name, binary: w.binary, args: args, dir: w.inner,
-		log: filepath.Join(w.inner, strings.ReplaceAll(name, " ", "-")+".log"), died: w.died,
+func (w *world) process(name string, args ...string) *child.Process {
+	return &child.Process{
+		Life: w.life, Name: name, Binary: w.binary, Args: args, Dir: w.inner,
+		Log: filepath.Join(w.inner, strings.ReplaceAll(name, " ", "-")+".log"), Died: w.died,
 	}
 }
 
 // ready waits until a server answers durably.
 func (w *world) ready(ctx context.Context, nth int) error {
 	p := w.servers[nth]
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("%s did not answer within %s; see %s", p.name, readyWithin, p.log))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("%s did not answer within %s; see %s", p.Name, readyWithin, p.Log))
 	defer cancel()
 	for {
 		err := w.checks[nth].Check(ctx)
@@ -263,7 +264,7 @@ func (w *world) stop() error {
 		errs = append(errs, c.Close())
 	}
 	for _, p := range slices.Concat(w.workers, w.servers, w.services) {
-		errs = append(errs, p.stop())
+		errs = append(errs, p.Stop())
 	}
 	return errors.Join(errs...)
 }

@@ -1,4 +1,10 @@
-package demo
+// Package child runs programs as processes of their own that are killed, stopped
+// and started again: the demonstrations and rigs that show what survives.
+//
+// A Process does not outlive who started it: the end of its life ends it, and on
+// Linux so does the death of the starter itself. Elsewhere the children of a
+// program that is itself killed have to be ended by hand.
+package child
 
 import (
 	"bufio"
@@ -15,30 +21,29 @@ import (
 )
 
 const (
-	// stopGrace is how long a process may take to end by itself before it
+	// StopGrace is how long a process may take to end by itself before it
 	// is killed: a drain of calls that take a second, with room for a slow disk.
-	stopGrace = 15 * time.Second
+	StopGrace = 15 * time.Second
 	// tailBytes is how much of a log is shown when a process ends by itself.
 	tailBytes = 2 << 10
 )
 
-// A process is a process that the demo started. It can be killed and
-// started again, and does not outlive the demo: the end of its life ends it, and
-// on Linux so does the death of the demo itself. Its methods are for one
-// goroutine; only its end is watched by another.
-type process struct {
-	life   context.Context // of the demo; a process carries it through its restarts
-	name   string          // as the story calls it
-	binary string          // what it runs, usually the ringi program
-	args   []string        // of the binary
-	dir    string          // where it runs
-	log    string          // the file that what it says is added to
+// A Process can be killed and started again. Life, Name, Binary, Dir and Log are
+// needed. Its methods are for one goroutine; only its end is watched by another.
+type Process struct {
+	Life   context.Context // of its starter; a process carries it through its restarts
+	Name   string          // as people are told of it
+	Binary string          // what it runs, usually the ringi program
+	Args   []string        // of the binary
+	Dir    string          // where it runs
+	Log    string          // the file that what it says is added to
 
-	// announces says that the first line of its stdout is for the demo: the
-	// URL on which it can be called.
-	announces bool
-	// died is told when it ended although nobody ended it.
-	died func(error)
+	// Announces says that the first line of its stdout is for its starter, such as
+	// the URL on which it can be called.
+	Announces bool
+	// Died is told, from a goroutine of its own, when it ended although nobody ended
+	// it; nil is nobody.
+	Died func(error)
 
 	now *incarnation // the incarnation that runs, or the last one
 }
@@ -52,24 +57,24 @@ type incarnation struct {
 	meant bool // its end was ordered
 }
 
-// start starts the process and does not wait for it to be of use. It returns the
+// Start starts the process and does not wait for it to be of use. It returns the
 // line that the process announces, for which it waits until ctx ends, or "" if
 // it announces nothing.
-func (p *process) start(ctx context.Context) (line string, err error) {
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+func (p *Process) Start(ctx context.Context) (line string, err error) {
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return "", fmt.Errorf("open the log of %s: %w", p.name, err)
+		return "", fmt.Errorf("open the log of %s: %w", p.Name, err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }() // the child has its own copy
-	cmd := exec.CommandContext(p.life, p.binary, p.args...)
-	cmd.Dir, cmd.Env = p.dir, environment(os.Environ())
+	cmd := exec.CommandContext(p.Life, p.Binary, p.Args...)
+	cmd.Dir, cmd.Env = p.Dir, Environment(os.Environ())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopGrace
+	cmd.WaitDelay = StopGrace
 	announced, err := p.spawn(cmd)
 	if err != nil {
-		return "", fmt.Errorf("start %s: %w", p.name, err)
+		return "", fmt.Errorf("start %s: %w", p.Name, err)
 	}
 	now := &incarnation{cmd: cmd, gone: make(chan struct{})}
 	p.now = now
@@ -83,8 +88,8 @@ func (p *process) start(ctx context.Context) (line string, err error) {
 // spawn starts the command and returns what it says to stdout, or nil if that
 // is not for the demo. Only the child writes into the pipe, so that its end is
 // the end of what can be read and nothing that it said before is missed.
-func (p *process) spawn(cmd *exec.Cmd) (announced *os.File, err error) {
-	if !p.announces {
+func (p *Process) spawn(cmd *exec.Cmd) (announced *os.File, err error) {
+	if !p.Announces {
 		return nil, cmd.Start()
 	}
 	read, write, err := os.Pipe()
@@ -100,21 +105,21 @@ func (p *process) spawn(cmd *exec.Cmd) (announced *os.File, err error) {
 }
 
 // watch waits for the end of an incarnation and tells of one that nobody meant.
-func (p *process) watch(now *incarnation) {
+func (p *Process) watch(now *incarnation) {
 	err := now.cmd.Wait()
 	close(now.gone)
-	if now.ordered() || p.life.Err() != nil || p.died == nil {
+	if now.ordered() || p.Life.Err() != nil || p.Died == nil {
 		return
 	}
 	how := "ended by itself"
 	if err != nil {
 		how += ": " + err.Error()
 	}
-	p.died(fmt.Errorf("%s %s; the end of its log %s:\n%s", p.name, how, p.log, logTail(p.log)))
+	p.Died(fmt.Errorf("%s %s; the end of its log %s:\n%s", p.Name, how, p.Log, LogTail(p.Log)))
 }
 
 // announcement reads the first line that the child writes to its stdout.
-func (p *process) announcement(ctx context.Context, from *os.File) (string, error) {
+func (p *Process) announcement(ctx context.Context, from *os.File) (string, error) {
 	type heard struct {
 		line string
 		err  error
@@ -128,7 +133,7 @@ func (p *process) announcement(ctx context.Context, from *os.File) (string, erro
 	select {
 	case h := <-first:
 		if h.err != nil {
-			return "", fmt.Errorf("%s ended before it said where it can be called; the end of its log %s:\n%s", p.name, p.log, logTail(p.log))
+			return "", fmt.Errorf("%s ended before it said where it can be called; the end of its log %s:\n%s", p.Name, p.Log, LogTail(p.Log))
 		}
 		return h.line, nil
 	case <-ctx.Done():
@@ -136,11 +141,11 @@ func (p *process) announcement(ctx context.Context, from *os.File) (string, erro
 	}
 }
 
-// pid returns the number of the running incarnation.
-func (p *process) pid() int { return p.now.cmd.Process.Pid }
+// PID returns the process id of the running incarnation.
+func (p *Process) PID() int { return p.now.cmd.Process.Pid }
 
-// running tells whether the incarnation has not ended yet.
-func (p *process) running() bool {
+// Running tells whether the incarnation has not ended yet.
+func (p *Process) Running() bool {
 	if p.now == nil {
 		return false
 	}
@@ -152,10 +157,10 @@ func (p *process) running() bool {
 	}
 }
 
-// kill ends the process at once with SIGKILL and waits until it is gone. It
+// Kill ends the process at once with SIGKILL and waits until it is gone. It
 // reports false if the process had ended before, so that this was no kill.
-func (p *process) kill() bool {
-	if !p.running() {
+func (p *Process) Kill() bool {
+	if !p.Running() {
 		return false
 	}
 	p.now.order()
@@ -164,25 +169,25 @@ func (p *process) kill() bool {
 	return hit
 }
 
-// stop asks the process to end, waits, and kills it when it takes longer than
-// stopGrace, which is an error.
-func (p *process) stop() error {
-	if !p.running() {
+// Stop asks the process to end, waits, and kills it when it takes longer than
+// StopGrace, which is an error.
+func (p *Process) Stop() error {
+	if !p.Running() {
 		return nil
 	}
 	p.now.order()
 	if err := p.now.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.kill() // a system without this signal, or it ended just now
+		p.Kill() // a system without this signal, or it ended just now
 		return nil
 	}
-	late := time.NewTimer(stopGrace)
+	late := time.NewTimer(StopGrace)
 	defer late.Stop()
 	select {
 	case <-p.now.gone:
 		return nil
 	case <-late.C:
-		p.kill()
-		return fmt.Errorf("%s did not end within %s and was killed; see %s", p.name, stopGrace, p.log)
+		p.Kill()
+		return fmt.Errorf("%s did not end within %s and was killed; see %s", p.Name, StopGrace, p.Log)
 	}
 }
 
@@ -198,9 +203,9 @@ func (l *incarnation) ordered() bool {
 	return l.meant
 }
 
-// environment leaves the settings of ringi out: whoever runs the demo may
+// Environment leaves the settings of ringi out: whoever runs this may
 // have some for a server of their own, which this is not.
-func environment(all []string) []string {
+func Environment(all []string) []string {
 	var kept []string
 	for _, setting := range all {
 		if !strings.HasPrefix(setting, "RINGI_") {
@@ -210,8 +215,8 @@ func environment(all []string) []string {
 	return kept
 }
 
-// logTail returns the last lines of a log.
-func logTail(path string) string {
+// LogTail returns the last lines of a log, at most 2 KiB.
+func LogTail(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
