@@ -60,7 +60,9 @@ var mayImport = map[string][]string{
 	"engine/sense": {".", "store"},
 
 	"access": {"."},
-	"worker": {"."},
+	"worker": {".", "worker/shift"},
+	// What a worker decides, without clock or I/O.
+	"worker/shift": {"."},
 
 	// Activities that need no code of the user: calls over HTTP, and programs.
 	"worker/httpstep": {".", "workflow", "worker", "egress"},
@@ -74,7 +76,7 @@ var mayImport = map[string][]string{
 	"console": {"."},
 	"notify":  {"."},
 
-	"sim":         {".", "workflow", "store", "store/faulty", "engine", "engine/replay", "worker", "outbox", "sim/draw", "sim/fault", "sim/promise", "sim/skip", "sim/story"},
+	"sim":         {".", "workflow", "store", "store/faulty", "engine", "engine/replay", "worker", "worker/shift", "outbox", "sim/draw", "sim/fault", "sim/promise", "sim/skip", "sim/story"},
 	"sim/draw":    {".", "workflow"},
 	"sim/fault":   {},
 	"sim/promise": {".", "workflow", "sim/draw"},

@@ -80,8 +80,11 @@ func purityLaws() []law {
 	}
 }
 
-// ofRules reports whether the package in dir holds rules: the domain and the language.
-func ofRules(dir string) bool { return dir == "." || isBelow(dir, []string{"workflow"}) }
+// ofRules reports whether the package in dir holds rules: the domain, the language,
+// and what a worker decides.
+func ofRules(dir string) bool {
+	return dir == "." || isBelow(dir, []string{"workflow", "worker/shift"})
+}
 
 func checkPurity(tree *lawTree) (findings []string) {
 	for _, f := range tree.goFiles() {

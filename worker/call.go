@@ -6,65 +6,67 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/worker/shift"
 )
 
-// perform makes one attempt and hands its report over. The slot is free again
-// before that, so that the report can ask for the next task.
-func (w *Worker) perform(life context.Context, q *queue, task ringi.Task) {
-	timed, stopTimer := life, func() {}
-	if task.Timeout > 0 {
-		timed, stopTimer = context.WithDeadlineCause(life, task.Started.Add(task.Timeout), ErrTimeout)
+// perform makes one attempt and hands its report over. ctx is the function's, and
+// ends with the attempt at the latest.
+func (w *Worker) perform(ctx context.Context, a *shift.Attempt) {
+	defer a.End(nil)
+	if at, ok := a.Deadline(); ok {
+		timed, stopTimer := context.WithDeadlineCause(ctx, at, ErrTimeout)
+		defer stopTimer()
+		ctx = timed
 	}
-	defer stopTimer()
-	ctx, end := context.WithCancelCause(timed)
-	defer end(nil)
-
-	activity, known := q.activities[task.Activity]
-	if known && task.Begin && !w.permitted(ctx, task) {
-		q.drop()
-		w.close()
+	if a.Asks() && !w.permitted(ctx, a) {
 		return
 	}
-	b := w.beats.add(task, end)
-	do := w.outcome(ctx, activity, known, task)
-	q.done()
-	w.reports.add(&report{queue: q, task: task, beat: b, do: do})
+	w.extending(a)
+	output, err := w.guarded(ctx, w.activities[a.Queue()][a.Task.Activity], a.Task)
+	w.hands.change(func(s *shift.Shift, _ time.Time) {
+		if err != nil {
+			s.Failed(a, failureOf(ctx, err))
+			return
+		}
+		s.Succeeded(a, output)
+	})
 }
 
 // permitted asks for permission to make a call that must not repeat. It asks
 // until it is answered: the answer to a repeated question is the same.
-func (w *Worker) permitted(ctx context.Context, task ringi.Task) bool {
-	for failed := 1; ; failed++ {
-		res := w.service.Do(ctx, w.command(task.Run, ringi.BeginActivity{CallRef: task.CallRef, Worker: w.name}))[0]
-		switch {
-		case res.Err == nil:
-			return res.Answer.Outcome == ringi.Accepted || res.Answer.Outcome == ringi.Repeated
-		case ctx.Err() != nil:
-			return false
-		case !mayPass(res.Err):
-			w.trouble(fmt.Errorf("worker: begin of %s %s: %w", task.Run, task.Step, res.Err))
-			return false
+func (w *Worker) permitted(ctx context.Context, a *shift.Attempt) bool {
+	for {
+		res := w.service.Do(ctx, w.hands.begin(a))[0]
+		var verdict shift.Verdict
+		var in time.Duration
+		var err error
+		w.hands.change(func(s *shift.Shift, now time.Time) { verdict, in, err = s.Begun(a, res, ctx.Err() != nil, now) })
+		if err != nil {
+			w.trouble(err)
 		}
-		if !pause(ctx, failed) {
+		if verdict != shift.Again {
+			return verdict == shift.Call
+		}
+		if !pause(ctx, in) {
+			w.hands.change(func(s *shift.Shift, _ time.Time) { s.Drop(a) })
 			return false
 		}
 	}
 }
 
-// outcome calls the function and says what became of it.
-func (w *Worker) outcome(ctx context.Context, activity Activity, known bool, task ringi.Task) ringi.Action {
-	if !known {
-		return ringi.FailActivity{CallRef: task.CallRef, Worker: w.name, Failure: ringi.Failure{
-			Code: CodeNoHandler, Message: fmt.Sprintf("this worker has no activity %q", task.Activity), Retryable: true, Applied: ringi.AppliedNo,
-		}}
+// pause waits. It reports false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	output, err := w.guarded(ctx, activity, task)
-	if err != nil {
-		return ringi.FailActivity{CallRef: task.CallRef, Worker: w.name, Failure: failureOf(ctx, err)}
-	}
-	return ringi.CompleteActivity{CallRef: task.CallRef, Worker: w.name, Output: output}
 }
 
 // errNoReturn is what a function that ended its goroutine is taken to have said.

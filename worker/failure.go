@@ -4,36 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/worker/shift"
 )
 
 // Codes that the worker itself gives to failures.
 const (
-	CodeError       = "error"            // an error that is not a *Failure
-	CodePanic       = "panic"            // the function panicked
-	CodeTimedOut    = "timed_out"        // the function ended because its time was up
-	CodeInterrupted = "interrupted"      // the function ended because its context did, for another reason
-	CodeBadInput    = "bad_input"        // the input does not fit the function
-	CodeBadOutput   = "bad_output_value" // the output cannot be encoded
-	CodeTooLarge    = "output_too_large" // the output is above what the server takes
-	CodeNoHandler   = "no_handler"       // the task names an activity that is not registered
+	CodeError       = shift.CodeError       // an error that is not a *Failure
+	CodePanic       = shift.CodePanic       // the function panicked
+	CodeTimedOut    = shift.CodeTimedOut    // the function ended because its time was up
+	CodeInterrupted = shift.CodeInterrupted // the function ended because its context did, for another reason
+	CodeBadInput    = shift.CodeBadInput    // the input does not fit the function
+	CodeBadOutput   = shift.CodeBadOutput   // the output cannot be encoded
+	CodeTooLarge    = shift.CodeTooLarge    // the output is above what the server takes
+	CodeNoHandler   = shift.CodeNoHandler   // the task names an activity that is not registered
 )
 
 // Why the context of a function ended, as context.Cause tells it.
+//
+// constant: the errors of package shift, under the names that functions see.
 var (
-	ErrTimeout   = errors.New("worker: the attempt's time is up")
-	ErrLeaseLost = errors.New("worker: the attempt is no longer ours")
-	ErrCancelled = errors.New("worker: the run is being undone or has ended")
-	ErrStopping  = errors.New("worker: the process is stopping")
-)
-
-// Limits of what is sent about a failure, in bytes; the server refuses more.
-const (
-	maxCode    = 256
-	maxMessage = 4000
+	ErrTimeout   = shift.ErrTimeout
+	ErrLeaseLost = shift.ErrLeaseLost
+	ErrCancelled = shift.ErrCancelled
+	ErrStopping  = shift.ErrStopping
 )
 
 // A Failure says how an attempt failed. It is an error for functions to return.
@@ -68,39 +64,14 @@ func Fail(code, message string) *Failure {
 func failureOf(ctx context.Context, err error) ringi.Failure {
 	f := &Failure{}
 	if !errors.As(err, &f) || f == nil {
-		f = &Failure{Code: CodeError, Message: fmt.Sprintf("%v", err), Retryable: true}
-		switch cause := context.Cause(ctx); {
-		case errors.Is(cause, ErrTimeout):
-			f.Code = CodeTimedOut
-		case cause != nil:
-			f.Code, f.Message = CodeInterrupted, fmt.Sprintf("%v: %v", cause, err)
-		}
+		return shift.Unexplained(fmt.Sprintf("%v", err), context.Cause(ctx))
 	}
-	code := sendable(f.Code, maxCode)
-	if code == "" {
-		code = CodeError
-	}
-	applied := f.Applied
-	if applied != "" && applied != ringi.AppliedNo {
-		applied = ringi.AppliedUnknown // all else would be refused, and the failure never heard
-	}
-	return ringi.Failure{
-		Code: code, Message: sendable(f.Message, maxMessage), Retryable: f.Retryable, Applied: applied,
-		RetryAfterMS: max(f.RetryAfter, 0).Milliseconds(),
-	}
+	told := shift.Failure(f.Code, f.Message, f.Retryable, f.Applied)
+	told.RetryAfterMS = max(f.RetryAfter, 0).Milliseconds()
+	return told
 }
 
 // panicked is the failure of a function that did not return.
 func panicked(p any) *Failure {
 	return &Failure{Code: CodePanic, Message: fmt.Sprint(p), Retryable: true, Applied: ringi.AppliedUnknown}
-}
-
-// sendable is text as the server takes it: UTF-8 without NUL, and no more than
-// so many bytes.
-func sendable(text string, most int) string {
-	text = strings.ReplaceAll(text, "\x00", "")
-	if len(text) > most {
-		text = text[:most]
-	}
-	return strings.ToValidUTF8(text, "")
 }

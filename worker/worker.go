@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
+	"github.com/ringiflow/ringi/worker/shift"
 )
 
 // Defaults and limits of a worker.
@@ -22,15 +23,6 @@ const (
 	// DefaultDrain is how long Run waits for running functions at its end, the
 	// same as the server's.
 	DefaultDrain = 30 * time.Second
-	// longPoll is how long a poll waits for its first task.
-	longPoll = 20 * time.Second
-	// firstPause and longestPause bound the pause after a call that failed: a
-	// server that is back is found within two seconds.
-	firstPause   = 100 * time.Millisecond
-	longestPause = 2 * time.Second
-	// lastWord is how long functions have to end after their context was ended
-	// by a worker that stops, and how long their reports then have.
-	lastWord = 2 * time.Second
 )
 
 // Config says what a worker does. Service and one Queue with one Activity are
@@ -80,13 +72,11 @@ type Worker struct {
 	actor   ringi.Actor
 	drain   time.Duration
 	trouble func(error)
-	queues  []*queue
+	queues  []shift.Queue
 
-	beats   *beats
-	reports *reports
-	open    atomic.Int64  // tasks from their start until their report is taken
-	closed  chan struct{} // has room for one hint that open fell
-	ran     atomic.Bool
+	activities map[string]map[string]Activity // by queue and name
+	hands      *hands
+	ran        atomic.Bool
 }
 
 // New makes a worker. It fails on a configuration that cannot work.
@@ -96,7 +86,7 @@ func New(config Config) (*Worker, error) {
 	}
 	w := &Worker{
 		service: config.Service, name: config.Name, tenant: config.Tenant, actor: config.Actor,
-		drain: config.Drain, trouble: config.Trouble, closed: make(chan struct{}, 1),
+		drain: config.Drain, trouble: config.Trouble, activities: map[string]map[string]Activity{},
 	}
 	if w.name == "" {
 		w.name = "worker-" + rand.Text()
@@ -113,7 +103,6 @@ func New(config Config) (*Worker, error) {
 	if w.trouble == nil {
 		w.trouble = func(error) {}
 	}
-	w.beats, w.reports = newBeats(w), newReports(w)
 	for _, q := range config.Queues {
 		if err := w.serve(q); err != nil {
 			return nil, err
@@ -122,36 +111,43 @@ func New(config Config) (*Worker, error) {
 	if len(w.queues) == 0 {
 		return nil, errors.New("worker: Config.Queues is empty: a worker needs a queue to serve")
 	}
+	w.hands = newHands(shift.New(shift.Config{Worker: w.name, Tenant: w.tenant, Actor: w.actor, Queues: w.queues, Drain: w.drain}), len(w.queues))
 	return w, nil
 }
 
 // serve adds a queue.
 func (w *Worker) serve(c Queue) error {
-	q := newQueue(c)
-	for _, other := range w.queues {
-		if other.name == q.name {
-			return fmt.Errorf("worker: the queue %q is there twice: put its activities together", q.name)
-		}
+	q := shift.Queue{Name: c.Name, Slots: c.Slots}
+	if q.Name == "" {
+		q.Name = DefaultQueue
 	}
-	if !w.actor.Serves(q.name) {
-		return fmt.Errorf("worker: the queue %q belongs to the engine, which makes the calls of http steps itself: serve one of another name", q.name)
+	if q.Slots == 0 {
+		q.Slots = DefaultSlots
 	}
-	if q.slots < 0 {
-		return fmt.Errorf("worker: the queue %q has %d slots", q.name, q.slots)
+	if w.activities[q.Name] != nil {
+		return fmt.Errorf("worker: the queue %q is there twice: put its activities together", q.Name)
 	}
+	if !w.actor.Serves(q.Name) {
+		return fmt.Errorf("worker: the queue %q belongs to the engine, which makes the calls of http steps itself: serve one of another name", q.Name)
+	}
+	if q.Slots < 0 {
+		return fmt.Errorf("worker: the queue %q has %d slots", q.Name, q.Slots)
+	}
+	activities := map[string]Activity{}
 	for _, a := range c.Activities {
-		switch _, there := q.activities[a.name]; {
+		switch _, there := activities[a.name]; {
 		case a.call == nil || a.name == "":
-			return fmt.Errorf("worker: an activity of the queue %q has no name or function: make it with Func", q.name)
+			return fmt.Errorf("worker: an activity of the queue %q has no name or function: make it with Func", q.Name)
 		case there:
-			return fmt.Errorf("worker: the activity %q is there twice in the queue %q", a.name, q.name)
+			return fmt.Errorf("worker: the activity %q is there twice in the queue %q", a.name, q.Name)
 		}
-		q.activities[a.name] = a
-		q.names = append(q.names, a.name)
+		activities[a.name] = a
+		q.Activities = append(q.Activities, a.name)
 	}
-	if len(q.names) == 0 {
-		return fmt.Errorf("worker: the queue %q has no activities: without a name to ask for, it would take tasks that it cannot do", q.name)
+	if len(q.Activities) == 0 {
+		return fmt.Errorf("worker: the queue %q has no activities: without a name to ask for, it would take tasks that it cannot do", q.Name)
 	}
+	w.activities[q.Name] = activities
 	w.queues = append(w.queues, q)
 	return nil
 }
@@ -174,92 +170,43 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer hush()
 
 	var loops, polls sync.WaitGroup
-	loops.Go(func() { w.beats.run(background) })
-	loops.Go(func() { w.reports.run(background, life) })
-	for _, q := range w.queues {
-		polls.Go(func() { w.poll(ctx, life, q) })
+	loops.Go(func() { w.beats(background) })
+	loops.Go(func() { w.reports(background, life) })
+	for i := range w.queues {
+		polls.Go(func() { w.poll(ctx, life, i) })
 	}
 	<-ctx.Done()
-	w.reports.stopWanting()
+	w.hands.change(func(s *shift.Shift, now time.Time) { s.Stop(now) })
 	polls.Wait()
-
-	drained := w.idle(w.drain)
-	if !drained {
-		end(ErrStopping)
-		drained = w.idle(lastWord)
-	}
+	w.wait(end)
 	hush()
 	loops.Wait()
-	if !drained {
-		return fmt.Errorf("worker: stopped with %d attempts that did not finish and %d that the server has not taken", w.running(), w.reports.waiting())
+
+	w.hands.mu.Lock()
+	defer w.hands.mu.Unlock()
+	if s := w.hands.shift; s.Open() > 0 {
+		return fmt.Errorf("worker: stopped with %d attempts that did not finish and %d that the server has not taken", s.Running(), s.Waiting())
 	}
 	return nil
 }
 
-// idle waits until every function has ended and every report was taken, for at
-// most limit.
-func (w *Worker) idle(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
+// wait waits until a stopped worker is at its end, and ends all contexts on the
+// way if that takes too long.
+func (w *Worker) wait(end context.CancelCauseFunc) {
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for w.open.Load() > 0 {
+	for {
+		phase, in := look(w.hands, func(s *shift.Shift, now time.Time) (shift.Phase, time.Duration) { return s.Drain(now) })
+		switch phase {
+		case shift.Over:
+			return
+		case shift.Hurrying:
+			end(ErrStopping)
+		}
+		timer.Reset(in)
 		select {
-		case <-w.closed:
+		case <-w.hands.lighter:
 		case <-timer.C:
-			return false
 		}
 	}
-	return true
-}
-
-// close ends the life of a task: its report was taken, or there is none.
-func (w *Worker) close() {
-	w.open.Add(-1)
-	select {
-	case w.closed <- struct{}{}:
-	default:
-	}
-}
-
-func (w *Worker) running() int {
-	n := 0
-	for _, q := range w.queues {
-		n += q.running()
-	}
-	return n
-}
-
-// command is a command of this worker.
-func (w *Worker) command(run ringi.RunID, do ringi.Action) ringi.Command {
-	return ringi.Command{Tenant: w.tenant, Run: run, Actor: w.actor, Do: do}
-}
-
-// pause waits after the n-th failure in a row, n from 1. It reports false when
-// ctx ended first.
-func pause(ctx context.Context, n int) bool {
-	timer := time.NewTimer(pauseAfter(n))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func pauseAfter(n int) time.Duration {
-	d := firstPause
-	for ; n > 1 && d < longestPause; n-- {
-		d *= 2
-	}
-	return min(d, longestPause)
-}
-
-// mayPass reports whether the same call may succeed later: what nobody decided,
-// and what an operator can mend (a key, a scope, a fault of the server).
-func mayPass(err error) bool {
-	switch ringi.ErrorCode(err) {
-	case ringi.CodeUnavailable, ringi.CodeLimit, ringi.CodeInternal, ringi.CodeUnauthenticated, ringi.CodeForbidden:
-		return true
-	}
-	return false
 }
