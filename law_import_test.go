@@ -34,7 +34,8 @@ var mayImport = map[string][]string{
 
 	// Destinations and databases by their names, for programs: the one place
 	// outside cmd that knows every broker.
-	"relay": {".", "workflow", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/rabbitmq", "outbox/redis", "outbox/webhook"},
+	"address": {}, // how they are written
+	"relay":   {".", "workflow", "address", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/rabbitmq", "outbox/redis", "outbox/webhook"},
 
 	".": {"workflow"},
 

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"context"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,4 +24,65 @@ func Pause(first, most time.Duration, failures int) time.Duration {
 		first *= 2
 	}
 	return min(first, most)
+}
+
+// DefaultPauseFirst and DefaultPauseMost are the pauses of adapters before a message
+// that failed is received again, doubling from the one to the other; they are those
+// of the outbox.
+const (
+	DefaultPauseFirst = time.Second
+	DefaultPauseMost  = time.Minute
+)
+
+// A Receiver is what an adapter does with the deliveries of its broker.
+type Receiver struct {
+	// Receive does the work of one delivery, as Consumer.Receive does.
+	Receive func(ctx context.Context, d Delivery) (Outcome, error)
+
+	// Observe is told the outcome of every delivery.
+	Observe func(d Delivery, outcome Outcome, err error)
+
+	// PauseFirst and PauseMost are the pauses after a failure.
+	PauseFirst, PauseMost time.Duration
+}
+
+// Insist receives one delivery, again and again while it fails, with growing pauses.
+// It answers Failed, with the last error, only when ctx has ended or held says that
+// the broker may have given the message to somebody else; nil held never says so.
+//
+// The message is kept meanwhile and not given back to the broker: every hand-out
+// counts there, so that a database that is down for some minutes would look like a
+// message that kills processes.
+func (r Receiver) Insist(ctx context.Context, d Delivery, held func() bool) (Outcome, error) {
+	for failures := 0; ; failures++ {
+		outcome, err := r.Receive(ctx, d)
+		r.Observe(d, outcome, err)
+		if outcome != Failed || ctx.Err() != nil || held != nil && !held() {
+			return outcome, err
+		}
+		Rest(ctx, Pause(r.PauseFirst, r.PauseMost, failures))
+		if ctx.Err() != nil {
+			return outcome, err
+		}
+	}
+}
+
+// Loop calls round until ctx ends, and waits for the pause after one that met an
+// error of the broker.
+func Loop(ctx context.Context, pause time.Duration, round func(context.Context) error) {
+	for ctx.Err() == nil {
+		if err := round(ctx); err != nil {
+			Rest(ctx, pause)
+		}
+	}
+}
+
+// Rest waits for d, or less when ctx ends.
+func Rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }

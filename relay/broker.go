@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"strings"
 
+	"github.com/ringiflow/ringi/address"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/outbox/kafka"
 	"github.com/ringiflow/ringi/outbox/nats"
@@ -11,18 +12,18 @@ import (
 	"github.com/ringiflow/ringi/outbox/redis"
 )
 
-func openKafka(name, brokers, source string, with *params) (*Sink, error) {
+func openKafka(name, brokers, source string, with *address.Params) (*Sink, error) {
 	cfg := kafka.Config{
-		Brokers: strings.Split(strings.TrimSuffix(brokers, "/"), ","), Source: source, MaxBytes: with.number("max-bytes"), Topic: topic(with.take("topic-prefix")),
-		Login: kafka.Login{Mechanism: with.text("sasl"), User: with.text("user")},
+		Brokers: strings.Split(strings.TrimSuffix(brokers, "/"), ","), Source: source, MaxBytes: with.Number("max-bytes"), Topic: topic(with.Take("topic-prefix")),
+		Login: kafka.Login{Mechanism: with.Text("sasl"), User: with.Text("user")},
 	}
-	if with.yes("tls") {
+	if with.Yes("tls") {
 		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	if passwords := with.secrets("password-file"); len(passwords) > 0 {
+	if passwords := with.Secrets("password-file"); len(passwords) > 0 {
 		cfg.Login.Password = passwords[0]
 	}
-	if err := with.end(); err != nil {
+	if err := with.End(); err != nil {
 		return nil, err
 	}
 	sink, err := kafka.New(cfg)
@@ -32,18 +33,18 @@ func openKafka(name, brokers, source string, with *params) (*Sink, error) {
 	return &Sink{Sink: sink, Name: name, describe: sink.Describe, close: sink.Close}, nil
 }
 
-func openNATS(name, scheme, servers, source string, with *params) (*Sink, error) {
+func openNATS(name, scheme, servers, source string, with *address.Params) (*Sink, error) {
 	cfg := nats.Config{
-		Stream: with.text("stream"), Source: source, MaxBytes: with.number("max-bytes"),
-		Credentials: with.file("creds"), Subject: topic(with.take("subject-prefix")),
+		Stream: with.Text("stream"), Source: source, MaxBytes: with.Number("max-bytes"),
+		Credentials: with.File("creds"), Subject: topic(with.Take("subject-prefix")),
 	}
 	for server := range strings.SplitSeq(strings.TrimSuffix(servers, "/"), ",") {
 		cfg.Servers = append(cfg.Servers, scheme+"://"+server)
 	}
 	if cfg.Subject != nil && cfg.Stream == "" {
-		with.fail("name the stream too (stream=S) when you choose a subject-prefix: its duplicate window is asked for")
+		with.Fail("name the stream too (stream=S) when you choose a subject-prefix: its duplicate window is asked for")
 	}
-	if err := with.end(); err != nil {
+	if err := with.End(); err != nil {
 		return nil, err
 	}
 	sink, err := nats.New(cfg)
@@ -53,13 +54,13 @@ func openNATS(name, scheme, servers, source string, with *params) (*Sink, error)
 	return &Sink{Sink: sink, Name: name, Parallel: true, describe: sink.Describe, close: sink.Close}, nil
 }
 
-func openRedis(name, scheme, address, source string, with *params) (*Sink, error) {
+func openRedis(name, scheme, at, source string, with *address.Params) (*Sink, error) {
 	redis.Quiet() // the relay tells of an outage once
 	cfg := redis.Config{
-		URL: with.place(scheme, address), Cluster: with.yes("cluster"), Stream: topic(with.take("stream-prefix")), Source: source,
-		MaxBytes: with.number("max-bytes"), Keep: int64(with.number("keep")), Replicas: with.number("replicas"),
+		URL: with.Server(scheme, at), Cluster: with.Yes("cluster"), Stream: topic(with.Take("stream-prefix")), Source: source,
+		MaxBytes: with.Number("max-bytes"), Keep: int64(with.Number("keep")), Replicas: with.Number("replicas"),
 	}
-	if err := with.end(); err != nil {
+	if err := with.End(); err != nil {
 		return nil, err
 	}
 	sink, err := redis.New(cfg)
@@ -69,11 +70,11 @@ func openRedis(name, scheme, address, source string, with *params) (*Sink, error
 	return &Sink{Sink: sink, Name: name, describe: sink.Describe, close: sink.Close}, nil
 }
 
-func openRabbitMQ(name, scheme, address, source string, with *params) (*Sink, error) {
+func openRabbitMQ(name, scheme, at, source string, with *address.Params) (*Sink, error) {
 	cfg := rabbitmq.Config{
-		URL: with.place(scheme, address), Exchange: with.text("exchange"), Key: topic(with.take("key-prefix")), Source: source, MaxBytes: with.number("max-bytes"),
+		URL: with.Server(scheme, at), Exchange: with.Text("exchange"), Key: topic(with.Take("key-prefix")), Source: source, MaxBytes: with.Number("max-bytes"),
 	}
-	if err := with.end(); err != nil {
+	if err := with.End(); err != nil {
 		return nil, err
 	}
 	sink, err := rabbitmq.New(cfg)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ringiflow/ringi/address"
 	"github.com/ringiflow/ringi/outbox"
 )
 
@@ -54,7 +55,7 @@ func ParsePlaces(text string) ([]Place, error) {
 			return nil, err
 		}
 		if seen[p.Destination] {
-			return nil, fmt.Errorf("two destinations are called %q: give each a name of its own, as in audit=%s", p.Destination, withoutSecrets(p.URL))
+			return nil, fmt.Errorf("two destinations are called %q: give each a name of its own, as in audit=%s", p.Destination, address.WithoutSecrets(p.URL))
 		}
 		seen[p.Destination] = true
 		places = append(places, p)
@@ -74,7 +75,7 @@ func (p Place) check() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the destination %q is not one of %s", withoutSecrets(p.URL), Forms)
+	return fmt.Errorf("the destination %q is not one of %s", address.WithoutSecrets(p.URL), Forms)
 }
 
 // ParseRoutes reads the routes of messages to destinations, one a line in the
@@ -133,26 +134,4 @@ func Masked(text string) string {
 		b.WriteString(scheme + "://" + strings.Join(hosts, ",") + rest[query:])
 	}
 	return b.String()
-}
-
-// withoutSecrets is a destination as it may be printed: without the user and the
-// password that stand before its host, and without its parameters.
-func withoutSecrets(text string) string {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
-		return text
-	}
-	rest, _, _ = strings.Cut(rest, "?")
-	hosts, path, slash := strings.Cut(rest, "/")
-	list := strings.Split(hosts, ",")
-	for i, host := range list {
-		if at := strings.LastIndex(host, "@"); at >= 0 {
-			list[i] = host[at+1:]
-		}
-	}
-	text = scheme + "://" + strings.Join(list, ",")
-	if slash {
-		text += "/" + path
-	}
-	return text
 }

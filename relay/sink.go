@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"net/url"
 	"strings"
 
+	"github.com/ringiflow/ringi/address"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/outbox/ndjson"
 	"github.com/ringiflow/ringi/outbox/webhook"
@@ -73,7 +73,7 @@ func (o Opener) Open(places []Place) ([]*Sink, error) {
 	for _, p := range places {
 		s, err := o.open(p)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("destination %s: %w", withoutSecrets(p.URL), err), CloseAll(sinks))
+			return nil, errors.Join(fmt.Errorf("destination %s: %w", address.WithoutSecrets(p.URL), err), CloseAll(sinks))
 		}
 		s.Destination = p.Destination
 		sinks = append(sinks, s)
@@ -97,37 +97,34 @@ func (o Opener) open(p Place) (*Sink, error) {
 	if o.Path == nil {
 		o.Path = func(name string) string { return name }
 	}
-	name := withoutSecrets(p.URL)
+	name := address.WithoutSecrets(p.URL)
 	if p.URL == schemeStdout {
 		return o.stdout(name)
 	}
 	if path, ok := strings.CutPrefix(p.URL, schemeFile); ok {
 		return o.file(name, path)
 	}
-	scheme, rest, _ := strings.Cut(p.URL, "://")
-	address, query, _ := strings.Cut(rest, "?")
-	values, err := url.ParseQuery(query)
+	scheme, at, with, err := address.Split(p.URL, o.Path)
 	if err != nil {
-		return nil, errors.New("the parameters behind ? cannot be read; write them as in a URL")
+		return nil, err
 	}
-	with := &params{values: values, path: o.Path}
-	source := with.text("source")
+	source := with.Text("source")
 	if source == "" {
 		source = o.Source
 	}
 	switch scheme + "://" {
 	case schemeKafka:
-		return openKafka(name, address, source, with)
+		return openKafka(name, at, source, with)
 	case schemeNATS, schemeNATSTLS:
-		return openNATS(name, strings.TrimPrefix(scheme, "nats+"), address, source, with)
+		return openNATS(name, strings.TrimPrefix(scheme, "nats+"), at, source, with)
 	case schemeRabbitMQ, schemeRabbitMQTLS:
-		return openRabbitMQ(name, scheme, address, source, with)
+		return openRabbitMQ(name, scheme, at, source, with)
 	case schemeRedis, schemeRedisTLS:
-		return openRedis(name, scheme, address, source, with)
+		return openRedis(name, scheme, at, source, with)
 	case schemeWebhook, schemeWebhookHTTP:
-		return openWebhook(name, strings.TrimPrefix(scheme, "webhook+"), address, source, with)
+		return openWebhook(name, strings.TrimPrefix(scheme, "webhook+"), at, source, with)
 	}
-	return o.ringi(name, strings.TrimPrefix(scheme, "ringi+")+"://"+address, with)
+	return o.ringi(name, strings.TrimPrefix(scheme, "ringi+")+"://"+at, with)
 }
 
 func (o Opener) stdout(name string) (*Sink, error) {
@@ -147,9 +144,9 @@ func (o Opener) file(name, path string) (*Sink, error) {
 	return &Sink{Sink: file, Name: name, Parallel: true, describe: always(says), close: file.Close}, nil
 }
 
-func (o Opener) ringi(name, server string, with *params) (*Sink, error) {
-	key := with.file("key-file")
-	if err := with.end(); err != nil {
+func (o Opener) ringi(name, server string, with *address.Params) (*Sink, error) {
+	key := with.File("key-file")
+	if err := with.End(); err != nil {
 		return nil, err
 	}
 	if o.Ringi == nil {
@@ -165,30 +162,30 @@ func (o Opener) ringi(name, server string, with *params) (*Sink, error) {
 }
 
 // openWebhook takes its own parameters away; all others are the endpoint's.
-func openWebhook(name, scheme, address, source string, with *params) (*Sink, error) {
-	cfg := webhook.Config{PlainHTTP: scheme == "http", Source: source, MaxBytes: with.number("max-bytes"), Parallel: with.number("parallel")}
-	for _, text := range with.secrets("secret-file") {
+func openWebhook(name, scheme, at, source string, with *address.Params) (*Sink, error) {
+	cfg := webhook.Config{PlainHTTP: scheme == "http", Source: source, MaxBytes: with.Number("max-bytes"), Parallel: with.Number("parallel")}
+	for _, text := range with.Secrets("secret-file") {
 		secret, err := webhook.ParseSecret(text)
 		if err != nil {
 			return nil, err
 		}
 		cfg.Secrets = append(cfg.Secrets, secret)
 	}
-	for _, text := range with.take("allow-network") {
+	for _, text := range with.Take("allow-network") {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
 			return nil, fmt.Errorf("the parameter allow-network is %q; write a network, as in 10.0.0.0/8", text)
 		}
 		cfg.AllowNetworks = append(cfg.AllowNetworks, network)
 	}
-	if with.err != nil {
-		return nil, with.err
+	if with.Err() != nil {
+		return nil, with.Err()
 	}
 	if len(cfg.Secrets) == 0 {
 		return nil, errors.New("messages must be signed: name a file that holds the secret (?secret-file=F)")
 	}
-	cfg.URL = scheme + "://" + address
-	if query := with.values.Encode(); query != "" {
+	cfg.URL = scheme + "://" + at
+	if query := with.Left(); query != "" {
 		cfg.URL += "?" + query
 	}
 	sink, err := webhook.New(cfg)

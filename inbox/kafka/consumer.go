@@ -24,8 +24,8 @@ const (
 	// DefaultPauseFirst and DefaultPauseMost are the pauses before a record that
 	// failed is received again, doubling from the one to the other; they are
 	// those of the outbox.
-	DefaultPauseFirst = time.Second
-	DefaultPauseMost  = time.Minute
+	DefaultPauseFirst = inbox.DefaultPauseFirst
+	DefaultPauseMost  = inbox.DefaultPauseMost
 
 	// commitTime bounds the commit of offsets, also while stopping.
 	commitTime = 10 * time.Second
@@ -125,21 +125,8 @@ func orDefault[T int | time.Duration](field *T, value T) {
 // Run receives until ctx ends and then returns nil. Errors of brokers are waited
 // out; those of the work go to Observe.
 func (c *Consumer) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := c.Round(ctx); err != nil {
-			rest(ctx, idlePause)
-		}
-	}
+	inbox.Loop(ctx, idlePause, c.Round)
 	return nil
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // Close leaves the group, so that others get its partitions at once. Call it

@@ -22,8 +22,8 @@ const (
 	// DefaultPauseFirst and DefaultPauseMost are the pauses before a message that
 	// failed is received again, doubling from the one to the other; they are those of
 	// the outbox.
-	DefaultPauseFirst = time.Second
-	DefaultPauseMost  = time.Minute
+	DefaultPauseFirst = inbox.DefaultPauseFirst
+	DefaultPauseMost  = inbox.DefaultPauseMost
 
 	// fetchWait is how long one fetch waits for a message. A stop does not wait
 	// for it.
@@ -71,7 +71,11 @@ type Config struct {
 	PauseFirst time.Duration
 	PauseMost  time.Duration
 
-	// Options are further options of the client, such as credentials or TLS.
+	// Credentials, if set, is a file that says who the client is (.creds). It is
+	// read again at every connection, so that it can be replaced.
+	Credentials string
+
+	// Options are further options of the client, such as TLS.
 	Options []nats.Option
 }
 
@@ -99,6 +103,9 @@ func New(cfg Config) (*Consumer, error) {
 	orDefault(&cfg.PauseFirst, DefaultPauseFirst)
 	orDefault(&cfg.PauseMost, DefaultPauseMost)
 	options := append([]nats.Option{nats.Name("ringi-inbox")}, cfg.Options...)
+	if cfg.Credentials != "" {
+		options = append(options, nats.UserCredentials(cfg.Credentials))
+	}
 	conn, err := nats.Connect(strings.Join(cfg.Servers, ","), append(options, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))...)
 	if err != nil {
 		return nil, fmt.Errorf("nats: make a client for %v: %w", cfg.Servers, err)
@@ -121,21 +128,13 @@ func orDefault(field *time.Duration, value time.Duration) {
 // Run receives until ctx ends and then returns nil. Errors of the server are
 // waited out; those of the work go to Observe.
 func (c *Consumer) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := c.Round(ctx); err != nil {
-			rest(ctx, idlePause)
-		}
-	}
+	inbox.Loop(ctx, idlePause, c.Round)
 	return nil
 }
 
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+// receiver is what is done with each delivery.
+func (c *Consumer) receiver() inbox.Receiver {
+	return inbox.Receiver{Receive: c.cfg.Receive, Observe: c.cfg.Observe, PauseFirst: c.cfg.PauseFirst, PauseMost: c.cfg.PauseMost}
 }
 
 // Close ends the connection. A message that is out comes again, here or

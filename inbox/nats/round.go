@@ -67,9 +67,7 @@ func (c *Consumer) lost(err error) error {
 }
 
 // receive does the work of one message, again and again while it fails, and then
-// acknowledges it. The message is kept meanwhile and not given back to the
-// server: every hand-out counts there, so that a database that is down for some
-// minutes would look like a message that kills processes.
+// acknowledges it.
 func (c *Consumer) receive(ctx context.Context, msg jetstream.Msg) error {
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -77,14 +75,7 @@ func (c *Consumer) receive(ctx context.Context, msg jetstream.Msg) error {
 	}
 	quiet := c.keep(msg)
 	d := delivery(msg, meta)
-	outcome, err := c.cfg.Receive(ctx, d)
-	c.cfg.Observe(d, outcome, err)
-	for failures := 0; outcome == inbox.Failed && ctx.Err() == nil; failures++ {
-		if rest(ctx, inbox.Pause(c.cfg.PauseFirst, c.cfg.PauseMost, failures)); ctx.Err() == nil {
-			outcome, err = c.cfg.Receive(ctx, d)
-			c.cfg.Observe(d, outcome, err)
-		}
-	}
+	outcome, err := c.receiver().Insist(ctx, d, nil)
 	quiet()
 	if outcome == inbox.Failed {
 		err = msg.Nak() // we are stopping; somebody else may have it at once

@@ -17,8 +17,8 @@ const (
 	// DefaultPauseFirst and DefaultPauseMost are the pauses before a message that
 	// failed is received again, doubling from the one to the other; they are those of
 	// the outbox.
-	DefaultPauseFirst = time.Second
-	DefaultPauseMost  = time.Minute
+	DefaultPauseFirst = inbox.DefaultPauseFirst
+	DefaultPauseMost  = inbox.DefaultPauseMost
 
 	// DefaultStandBy is how long a process waits before it asks again for a queue
 	// that another one reads, or for a broker that is down.
@@ -40,8 +40,10 @@ type Config struct {
 	// TLS is the configuration of amqps; nil trusts what the system trusts.
 	TLS *tls.Config
 
-	// Queue is read; it must be there.
-	Queue string
+	// Queue is read. It must be there, unless Declare has it made as a quorum queue,
+	// which counts how often it handed a message out.
+	Queue   string
+	Declare bool
 
 	// Receive does the work of one delivery in a transaction, as
 	// inbox.Consumer.Receive does. The message is acknowledged unless it answers
@@ -98,21 +100,13 @@ func orDefault(field *time.Duration, value time.Duration) {
 // Run receives until ctx ends and then returns nil. Errors of the broker are
 // waited out; those of the work go to Observe.
 func (c *Consumer) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := c.Round(ctx); err != nil {
-			rest(ctx, c.cfg.StandBy)
-		}
-	}
+	inbox.Loop(ctx, c.cfg.StandBy, c.Round)
 	return nil
 }
 
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+// receiver is what is done with each delivery.
+func (c *Consumer) receiver() inbox.Receiver {
+	return inbox.Receiver{Receive: c.cfg.Receive, Observe: c.cfg.Observe, PauseFirst: c.cfg.PauseFirst, PauseMost: c.cfg.PauseMost}
 }
 
 // Close ends the connection. A message that is out comes again, here or elsewhere.

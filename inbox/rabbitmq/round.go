@@ -55,6 +55,9 @@ func (c *Consumer) join(ctx context.Context) error {
 	if err == nil && !c.cfg.Shared {
 		err = c.lock(channel)
 	}
+	if err == nil && c.cfg.Declare {
+		_, err = channel.QueueDeclare(c.cfg.Queue, true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum})
+	}
 	if err == nil {
 		err = channel.Qos(1, 0, false) // what waits here would look like work
 	}
@@ -117,19 +120,10 @@ func (c *Consumer) lost(err error) error {
 }
 
 // receive does the work of one message, again and again while it fails, and then
-// acknowledges it. The message is kept meanwhile and not given back to the
-// broker: every hand-out counts there, so that a database that is down for some
-// minutes would look like a message that kills processes.
+// acknowledges it.
 func (c *Consumer) receive(ctx context.Context, msg amqp.Delivery) error {
 	d := delivery(&msg)
-	outcome, err := c.cfg.Receive(ctx, d)
-	c.cfg.Observe(d, outcome, err)
-	for failures := 0; outcome == inbox.Failed && ctx.Err() == nil && !c.conn.IsClosed(); failures++ {
-		if rest(ctx, inbox.Pause(c.cfg.PauseFirst, c.cfg.PauseMost, failures)); ctx.Err() == nil {
-			outcome, err = c.cfg.Receive(ctx, d)
-			c.cfg.Observe(d, outcome, err)
-		}
-	}
+	outcome, err := c.receiver().Insist(ctx, d, func() bool { return !c.conn.IsClosed() })
 	if outcome == inbox.Failed {
 		// Somebody else may have it at once. An answer that gives it back would bring
 		// the next one here.

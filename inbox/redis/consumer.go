@@ -20,8 +20,8 @@ const (
 	// DefaultPauseFirst and DefaultPauseMost are the pauses before an entry that
 	// failed is received again, doubling from the one to the other; they are those of
 	// the outbox.
-	DefaultPauseFirst = time.Second
-	DefaultPauseMost  = time.Minute
+	DefaultPauseFirst = inbox.DefaultPauseFirst
+	DefaultPauseMost  = inbox.DefaultPauseMost
 
 	// fetchWait is how long one round waits for an entry; a stop waits for it too.
 	fetchWait = time.Second
@@ -40,7 +40,9 @@ const (
 // Config configures a Consumer. URL, Stream, Name and Receive are needed.
 type Config struct {
 	// URL is the server: redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS.
-	URL string
+	// With Cluster it is one node of a cluster, and ?addr=HOST:PORT names more.
+	URL     string
+	Cluster bool
 
 	// Client is used instead of URL, such as one for a cluster or for Sentinel. Close
 	// leaves it open.
@@ -104,6 +106,14 @@ func New(cfg Config) (*Consumer, error) {
 	if cfg.Client != nil {
 		return &Consumer{cfg: cfg, client: cfg.Client}, nil
 	}
+	if cfg.Cluster {
+		options, err := redis.ParseClusterURL(cfg.URL)
+		if err != nil {
+			return nil, fmt.Errorf("redis: the address of the cluster: %w", err)
+		}
+		options.ClientName, options.ContextTimeoutEnabled = "ringi-inbox", true
+		return &Consumer{cfg: cfg, client: redis.NewClusterClient(options)}, nil
+	}
 	options, err := redis.ParseURL(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("redis: the address of the server: %w", err)
@@ -122,21 +132,13 @@ func orDefault(field *time.Duration, value time.Duration) {
 // Run receives until ctx ends and then returns nil. Errors of the server are
 // waited out; those of the work go to Observe.
 func (c *Consumer) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := c.Round(ctx); err != nil {
-			rest(ctx, idlePause)
-		}
-	}
+	inbox.Loop(ctx, idlePause, c.Round)
 	return nil
 }
 
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+// receiver is what is done with each delivery.
+func (c *Consumer) receiver() inbox.Receiver {
+	return inbox.Receiver{Receive: c.cfg.Receive, Observe: c.cfg.Observe, PauseFirst: c.cfg.PauseFirst, PauseMost: c.cfg.PauseMost}
 }
 
 // Close ends the connections, unless they are Config.Client's. An entry that is

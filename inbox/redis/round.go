@@ -82,7 +82,7 @@ func (c *Consumer) Round(ctx context.Context) error {
 	case e != nil:
 		return c.receive(ctx, e)
 	case last == "":
-		rest(ctx, min(idlePause, c.cfg.AckWait))
+		inbox.Rest(ctx, min(idlePause, c.cfg.AckWait))
 		return nil
 	}
 	// Only a sign that there is something; what is taken is decided above.
@@ -168,14 +168,7 @@ func parse(answer []any) (*entry, error) {
 func (c *Consumer) receive(ctx context.Context, e *entry) error {
 	quiet := c.keep(ctx, e)
 	d := c.delivery(e)
-	outcome, err := c.cfg.Receive(ctx, d)
-	c.cfg.Observe(d, outcome, err)
-	for failures := 0; outcome == inbox.Failed && ctx.Err() == nil; failures++ {
-		if rest(ctx, inbox.Pause(c.cfg.PauseFirst, c.cfg.PauseMost, failures)); ctx.Err() == nil {
-			outcome, err = c.cfg.Receive(ctx, d)
-			c.cfg.Observe(d, outcome, err)
-		}
-	}
+	outcome, err := c.receiver().Insist(ctx, d, nil)
 	quiet()
 	answering, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
 	defer cancel()

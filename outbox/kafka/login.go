@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"crypto/tls"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -27,6 +28,16 @@ func (l Login) String() string { return l.User }
 
 // GoString hides the password from logs.
 func (l Login) GoString() string { return l.User }
+
+// ClientOptions are the options of a client that speaks TLS, unless config is nil,
+// and logs in, unless the login has no user: for consumers of what a sink writes.
+func ClientOptions(config *tls.Config, login Login) ([]kgo.Opt, error) {
+	options, err := login.options()
+	if config != nil {
+		options = append(options, kgo.DialTLSConfig(config))
+	}
+	return options, err
+}
 
 // options make the client log in; none without a user.
 func (l Login) options() ([]kgo.Opt, error) {
