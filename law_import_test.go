@@ -24,9 +24,18 @@ var mayImport = map[string][]string{
 	"workflow/format": {"workflow", "workflow/grammar"}, // the usual layout
 	"workflow/build":  {"workflow"},                     // definitions in Go
 
-	"outbox": {},
+	"outbox": {"outbox/crash"},
 	"inbox":  {},
 	"seal":   {},
+
+	// The outbox in each database, equals beside each other, and what they have in
+	// common.
+	"outbox/crash":    {},
+	"outbox/table":    {"outbox"},
+	"outbox/desk":     {"outbox", "outbox/table"}, // for those that speak SQL
+	"outbox/memory":   {"outbox", "outbox/table"},
+	"outbox/sqlite":   {"outbox", "outbox/crash", "outbox/desk", "outbox/table"},
+	"outbox/postgres": {"outbox", "outbox/crash", "outbox/desk", "outbox/table"},
 
 	// What calls to other people's servers must mind.
 	"egress":         {},
@@ -35,13 +44,13 @@ var mayImport = map[string][]string{
 	// Destinations and databases by their names, for programs: the one place
 	// outside cmd that knows every broker.
 	"address": {}, // how they are written
-	"relay":   {".", "workflow", "address", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/rabbitmq", "outbox/redis", "outbox/webhook"},
+	"relay":   {".", "workflow", "address", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/postgres", "outbox/rabbitmq", "outbox/redis", "outbox/sqlite", "outbox/webhook"},
 
 	".": {"workflow"},
 
-	"store":           {".", "outbox"},
-	"store/sqlite":    {".", "store", "outbox"},
-	"store/postgres":  {".", "store", "outbox"},
+	"store":           {".", "outbox", "outbox/memory"},
+	"store/sqlite":    {".", "store", "outbox", "outbox/sqlite"},
+	"store/postgres":  {".", "store", "outbox", "outbox/postgres"},
 	"store/faulty":    {".", "store", "outbox"},
 	"store/storetest": {".", "outbox", "store", "store/faulty"},
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/relay"
 )
 
 // benchChanges is how many business transactions of each kind are compared.
@@ -77,7 +78,7 @@ func (b *outboxBench) changeBare(ctx context.Context, n int) error {
 	m := b.message(n)
 	m.CreatedAt = b.Now()
 	m.ID = outbox.NewID(m.CreatedAt)
-	if b.db.Dialect == outbox.DialectSQLite {
+	if b.db.Dialect == relay.SQLite {
 		at := m.CreatedAt.UnixMicro()
 		err = tx.QueryRowContext(ctx, handHead, m.AggregateType, m.AggregateID).Scan(&m.Seq)
 		if err == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/relay"
 )
 
 // The floor is what nobody can leave out: the rows are inserted, read and
@@ -73,7 +74,7 @@ func (b *outboxBench) floor(ctx context.Context, count int) (time.Duration, erro
 	if err != nil {
 		return 0, fmt.Errorf("bench: insert the rows of the floor: %w", err)
 	}
-	if b.db.Dialect == outbox.DialectPostgres {
+	if b.db.Dialect == relay.Postgres {
 		// Or each read would sort the whole table, for want of statistics.
 		if _, err := b.db.DB.ExecContext(ctx, "analyze outbox_floor"); err != nil {
 			return 0, err
@@ -95,7 +96,7 @@ func (b *outboxBench) insertBare(ctx context.Context, msgs []outbox.Message) err
 		return err
 	}
 	defer tx.Rollback() // after a commit it does nothing
-	if b.db.Dialect == outbox.DialectSQLite {
+	if b.db.Dialect == relay.SQLite {
 		err = insertSQLite(ctx, tx, msgs)
 	} else {
 		err = insertPostgres(ctx, tx, msgs)
@@ -159,7 +160,7 @@ func (b *outboxBench) readBare(ctx context.Context, after string) ([]outbox.Mess
 	// The limit stands in the text for PostgreSQL, which plans to read and sort the
 	// whole table for one that it does not know.
 	query, args := floorReadPostgres+strconv.Itoa(b.Batch), []any{after}
-	if b.db.Dialect == outbox.DialectSQLite {
+	if b.db.Dialect == relay.SQLite {
 		query, args = floorReadSQLite, []any{after, b.Batch}
 	}
 	rows, err := b.db.DB.QueryContext(ctx, query, args...)

@@ -220,7 +220,7 @@ func (b *outboxBench) enqueue(ctx context.Context) error {
 }
 
 func (b *outboxBench) unit(wake func()) outbox.UnitOfWork[*sql.Tx] {
-	return outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: b.db.DB, Dialect: b.db.Dialect}, Stamp: outbox.Stamp{Now: b.Now}, Wake: wake}
+	return outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: b.db.DB, Insert: b.db.Dialect.Insert}, Stamp: outbox.Stamp{Now: b.Now}, Wake: wake}
 }
 
 func enqueue(ctx context.Context, unit *outbox.UnitOfWork[*sql.Tx], msgs ...outbox.Message) error {

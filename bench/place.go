@@ -17,8 +17,8 @@ import (
 
 // The kinds of databases, as results name them.
 const (
-	kindSQLite   = string(outbox.DialectSQLite)
-	kindPostgres = string(outbox.DialectPostgres)
+	kindSQLite   = string(relay.SQLite)
+	kindPostgres = string(relay.Postgres)
 )
 
 // A database is what runs are kept in, whatever its kind.

@@ -26,7 +26,7 @@ func scratch(ctx context.Context, database string) (_ *relay.Database, own strin
 	}
 	name := "ringi_bench_" + strings.ReplaceAll(outbox.NewID(time.Now()), "-", "")
 	var remove func() error
-	if dialect == outbox.DialectSQLite {
+	if dialect == relay.SQLite {
 		own, remove, err = scratchFile(database + "." + name)
 	} else {
 		own, remove, err = scratchSchema(ctx, database, name)
@@ -50,7 +50,7 @@ func makeTables(ctx context.Context, db *relay.Database) error {
 	if err != nil {
 		return err
 	}
-	if db.Dialect == outbox.DialectSQLite {
+	if db.Dialect == relay.SQLite {
 		schema = "pragma journal_mode = wal;" + schema
 	}
 	if _, err := db.DB.ExecContext(ctx, schema); err != nil {

@@ -31,7 +31,7 @@ func (f fixture) stats(t *testing.T) outbox.Stats {
 
 func TestTheNextBatchIsClaimedWhileOneIsPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, sink := memory(), &fakeSink{}
+		f, sink := inMemory(), &fakeSink{}
 		f.put(t, many(6)...)
 		var claimed []int64
 		sink.whole = func(_ context.Context, msgs []outbox.Message) []error {
@@ -50,7 +50,7 @@ func TestTheNextBatchIsClaimedWhileOneIsPublished(t *testing.T) {
 
 func TestMessagesOfOneKeyAreNeverClaimedAheadNorSetBack(t *testing.T) { // O8
 	synctest.Test(t, func(t *testing.T) {
-		f, sink, want := memory(), &fakeSink{}, ""
+		f, sink, want := inMemory(), &fakeSink{}, ""
 		for n := range 40 {
 			f.put(t, written(n, "a"))
 			want += fmt.Sprintf(" a/%d", n+1)
@@ -66,7 +66,7 @@ func TestMessagesOfOneKeyAreNeverClaimedAheadNorSetBack(t *testing.T) { // O8
 
 func TestWhatWasClaimedAheadOfAnOutageIsGivenBack(t *testing.T) { // O-25
 	synctest.Test(t, func(t *testing.T) {
-		f, sink := memory(), &fakeSink{answer: func(outbox.Message) error { return errDown }}
+		f, sink := inMemory(), &fakeSink{answer: func(outbox.Message) error { return errDown }}
 		f.put(t, many(6)...)
 		stop := begun(t, outbox.RelayConfig{Source: f, Sink: sink, Batch: 2})
 		elapse(time.Millisecond)
@@ -79,7 +79,7 @@ func TestWhatWasClaimedAheadOfAnOutageIsGivenBack(t *testing.T) { // O-25
 
 func TestARelayThatStopsGivesBackWhatItClaimedAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, sink := memory(), &fakeSink{}
+		f, sink := inMemory(), &fakeSink{}
 		f.put(t, many(6)...)
 		sink.whole = func(ctx context.Context, msgs []outbox.Message) []error {
 			<-ctx.Done()
@@ -97,7 +97,7 @@ func TestARelayThatStopsGivesBackWhatItClaimedAhead(t *testing.T) {
 
 func TestABatchThatWaitedTooLongIsGivenBackAndClaimedAnew(t *testing.T) { // O-16
 	synctest.Test(t, func(t *testing.T) {
-		f, sink := memory(), &fakeSink{}
+		f, sink := inMemory(), &fakeSink{}
 		f.put(t, many(6)...)
 		sink.whole = func(_ context.Context, msgs []outbox.Message) []error {
 			elapse(10 * time.Second)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
 )
 
 // space is how many bytes the table, its indexes and what PostgreSQL keeps beside
@@ -23,7 +24,7 @@ func space(t *testing.T, db *sql.DB, what string) (bytes int64) {
 // A claim writes its version of the row beside the old one and touches no index.
 func TestAClaimWritesToNoIndex(t *testing.T) { // O-29
 	db := openPostgres(t, postgresURL(t))
-	f := fixture{Source: outbox.NewPostgres(db), insert: insertPostgres(db)}
+	f := fixture{Source: postgres.New(db), insert: insertPostgres(db)}
 	var msgs []outbox.Message
 	for n := range 2000 {
 		m := order(n, fmt.Sprint("a", n))
@@ -49,7 +50,7 @@ func TestAClaimWritesToNoIndex(t *testing.T) { // O-29
 // do not; the space that they take is used again.
 func TestDeliveredRowsDoNotBloatTheTable(t *testing.T) { // O-29
 	db := openPostgres(t, postgresURL(t))
-	w := newWorld(t, fixture{Source: outbox.NewPostgres(db), insert: insertPostgres(db)}, func(c *outbox.RelayConfig) {
+	w := newWorld(t, fixture{Source: postgres.New(db), insert: insertPostgres(db)}, func(c *outbox.RelayConfig) {
 		c.Retention, c.PruneEvery = time.Minute, time.Minute
 	})
 	const rounds, each = 30, 400

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ringiflow/ringi/inbox"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/crash"
 	"github.com/ringiflow/ringi/outbox/ndjson"
 )
 
@@ -38,28 +39,15 @@ const (
 // place is where a crash test happens: a database and the file that stands for
 // the destination.
 type place struct {
-	dialect outbox.Dialect
+	dialect dialect
 	db      *sql.DB
 	url     string
 	sink    string
 }
 
-// crashable is a source of either database with all that it can do.
-type crashable interface {
-	outbox.Source
-	outbox.Desk
-}
-
-func (p place) source() crashable {
-	if p.dialect == outbox.DialectSQLite {
-		return outbox.NewSQLite(p.db)
-	}
-	return outbox.NewPostgres(p.db)
-}
-
 // relay returns a relay to the file, in a fleet where there is one.
 func (p place) relay(file *ndjson.File) (*outbox.Relay, error) {
-	src := p.source()
+	src := p.dialect.source(p.db)
 	fleet, _ := src.(outbox.Fleet)
 	return outbox.NewRelay(outbox.RelayConfig{
 		Source: src, Fleet: fleet, Sink: picky{file}, Lease: crashLease, Batch: 10, Attempts: 2,
@@ -82,10 +70,9 @@ func (s picky) Publish(ctx context.Context, msgs []outbox.Message) []error {
 
 // crashChild is the process that dies. It returns its exit code if it does not.
 func crashChild() int {
-	dialect, url, _ := strings.Cut(os.Getenv(crashDB), " ")
-	p := place{dialect: outbox.Dialect(dialect), url: url, sink: os.Getenv(crashSink)}
-	driver := map[outbox.Dialect]string{outbox.DialectSQLite: "sqlite", outbox.DialectPostgres: "pgx"}[p.dialect]
-	db, err := sql.Open(driver, url)
+	name, url, _ := strings.Cut(os.Getenv(crashDB), " ")
+	p := place{dialect: dialect(name), url: url, sink: os.Getenv(crashSink)}
+	db, err := sql.Open(p.dialect.driver(), url)
 	if err == nil {
 		p.db = db
 		switch os.Getenv(crashRole) {
@@ -106,7 +93,7 @@ func crashChild() int {
 
 // write makes changes with their messages, as a service does.
 func (p place) write(ctx context.Context) error {
-	unit := outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: p.db, Dialect: p.dialect}, Wake: func() {}}
+	unit := outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: p.db, Insert: p.dialect.insert}, Wake: func() {}}
 	for n := range crashWrites {
 		m := reserved("o-1")
 		m.Payload = fmt.Appendf(nil, `{"n":%d}`, n)
@@ -142,7 +129,7 @@ func (p place) deliver(ctx context.Context, most time.Duration) error {
 	})
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	src := p.source()
+	src := p.dialect.source(p.db)
 	for ctx.Err() == nil {
 		<-tick.C
 		st, err := src.Stats(ctx)
@@ -218,22 +205,22 @@ func eachPlace(t *testing.T, test func(t *testing.T, p place)) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "shop.db")
 		db := openSQLite(t, path)
-		test(t, newPlace(t, outbox.DialectSQLite, db, "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(10000)"))
+		test(t, newPlace(t, dialectSQLite, db, "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(10000)"))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		url := postgresURL(t)
-		test(t, newPlace(t, outbox.DialectPostgres, openPostgres(t, url), url))
+		test(t, newPlace(t, dialectPostgres, openPostgres(t, url), url))
 	})
 }
 
-func newPlace(t *testing.T, dialect outbox.Dialect, db *sql.DB, url string) place {
+func newPlace(t *testing.T, d dialect, db *sql.DB, url string) place {
 	t.Helper()
 	for _, text := range []string{stockTable, inbox.Schema, `create table effect (message text not null)`} {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return place{dialect: dialect, db: db, url: url, sink: filepath.Join(t.TempDir(), "events.ndjson")}
+	return place{dialect: d, db: db, url: url, sink: filepath.Join(t.TempDir(), "events.ndjson")}
 }
 
 // fill inserts n messages of five keys.
@@ -246,7 +233,7 @@ func (p place) fill(t *testing.T, n int) {
 	defer tx.Rollback()
 	for i := range n {
 		m := written(i, fmt.Sprint("k", i%5))
-		if err := p.dialect.Insert(t.Context(), tx, m); err != nil {
+		if err := p.dialect.insert(t.Context(), tx, m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -313,7 +300,7 @@ func (p place) recovers(t *testing.T, n, repeats int) {
 	if effects != n || events < n || events > n+repeats {
 		t.Errorf("%d events with %d effects, want %d with %d repeats at most", events, effects, n, repeats)
 	}
-	if st, err := p.source().Stats(t.Context()); err != nil || st.Pending+st.Claimed != 0 {
+	if st, err := p.dialect.source(p.db).Stats(t.Context()); err != nil || st.Pending+st.Claimed != 0 {
 		t.Errorf("left over: %+v, %v", st, err)
 	}
 }
@@ -328,7 +315,7 @@ func (p place) count(t *testing.T, query string) (n int) {
 }
 
 func TestAWriterThatDiesLeavesChangeAndMessageTogether(t *testing.T) { // O1, O7
-	for point, want := range map[string]int{outbox.CrashBeforeCommit: 2, outbox.CrashCommitted: 3, outbox.CrashBeforeWake: 3} {
+	for point, want := range map[string]int{crash.BeforeCommit: 2, crash.Committed: 3, crash.BeforeWake: 3} {
 		t.Run(point, func(t *testing.T) {
 			eachPlace(t, func(t *testing.T, p place) {
 				p.dies(t, "write", point+":3")
@@ -345,7 +332,7 @@ func TestAWriterThatDiesLeavesChangeAndMessageTogether(t *testing.T) { // O1, O7
 
 func TestARelayThatDiesLosesNothing(t *testing.T) { // O7, O-11, O9
 	for point, repeats := range map[string]int{
-		outbox.CrashClaimed: 0, outbox.CrashPublished: 10, outbox.CrashAcknowledged: 10, outbox.CrashMarked: 0,
+		crash.Claimed: 0, crash.Published: 10, crash.Acknowledged: 10, crash.Marked: 0,
 	} {
 		t.Run(point, func(t *testing.T) {
 			eachPlace(t, func(t *testing.T, p place) {
@@ -360,7 +347,7 @@ func TestARelayThatDiesLosesNothing(t *testing.T) { // O7, O-11, O9
 func TestARelayThatIsStoppedPastItsLeaseMarksNothing(t *testing.T) { // O-16
 	eachPlace(t, func(t *testing.T, p place) {
 		p.fill(t, 30)
-		sleeper := p.child(t, "relay", outbox.CrashPublishing+":2")
+		sleeper := p.child(t, "relay", crash.Publishing+":2")
 		var status syscall.WaitStatus
 		if _, err := syscall.Wait4(sleeper.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 			t.Fatalf("it did not stop: %v, %v", status, err)
@@ -393,7 +380,7 @@ func TestACleanUpThatDiesDeletesNothingHalf(t *testing.T) { // O-5, O-29
 		p.fill(t, 20)
 		p.recovers(t, 20, 0)
 		old := time.Now().Add(-2 * time.Hour)
-		if p.dialect == outbox.DialectSQLite {
+		if p.dialect == dialectSQLite {
 			_, err := p.db.Exec(`update outbox set delivered_at = ?`, old.UnixMicro())
 			if err != nil {
 				t.Fatal(err)
@@ -401,12 +388,12 @@ func TestACleanUpThatDiesDeletesNothingHalf(t *testing.T) { // O-5, O-29
 		} else if _, err := p.db.Exec(`update outbox set delivered_at = $1`, old); err != nil {
 			t.Fatal(err)
 		}
-		p.dies(t, "keep", outbox.CrashPruning)
+		p.dies(t, "keep", crash.Pruning)
 		if n := p.count(t, `select count(*) from outbox`); n != 20 {
 			t.Errorf("%d of 20 rows are left", n)
 		}
 		until(t, "the lock is free", func() bool {
-			n, err := p.source().Prune(t.Context(), time.Now().Add(-time.Hour), 100)
+			n, err := p.dialect.source(p.db).Prune(t.Context(), time.Now().Add(-time.Hour), 100)
 			return err == nil && n == 20
 		})
 	})
@@ -420,13 +407,13 @@ func TestAMessageBeingSetAsideIsNotLost(t *testing.T) { // O-26
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(p.dialect.Insert(t.Context(), tx, m), tx.Commit()); err != nil {
+		if err := errors.Join(p.dialect.insert(t.Context(), tx, m), tx.Commit()); err != nil {
 			t.Fatal(err)
 		}
 		p.fill(t, 10)
-		p.dies(t, "relay", outbox.CrashDeadLetter)
+		p.dies(t, "relay", crash.DeadLetter)
 		p.recovers(t, 10, 10) // those that were in the batch with it
-		list, err := p.source().List(t.Context(), outbox.Filter{States: []outbox.State{outbox.Dead}})
+		list, err := p.dialect.source(p.db).List(t.Context(), outbox.Filter{States: []outbox.State{outbox.Dead}})
 		if err != nil || len(list) != 1 || list[0].ID != refusedID || list[0].LastError == "" {
 			t.Errorf("got %+v, %v", list, err)
 		}
@@ -434,7 +421,7 @@ func TestAMessageBeingSetAsideIsNotLost(t *testing.T) { // O-26
 }
 
 func TestEveryCrashPointIsListedOnce(t *testing.T) {
-	points := outbox.CrashPoints()
+	points := crash.Points()
 	if sorted := slices.Compact(slices.Sorted(slices.Values(points))); len(points) != 10 || len(sorted) != len(points) {
 		t.Errorf("got %v", points)
 	}

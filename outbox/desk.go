@@ -30,8 +30,8 @@ var ErrResendOld = errors.New("outbox: a message was delivered so long ago that 
 // ErrAfter says that Filter.After is not the id of a message.
 var ErrAfter = errors.New("outbox: a list goes on behind the id of the last message of the page before")
 
-// Desk is what an operator does with messages. Memory is its reference; SQLite
-// and Postgres fulfil it. It never changes an id, a number or a payload.
+// Desk is what an operator does with messages. memory.Outbox is its reference;
+// sqlite.Outbox and postgres.Outbox fulfil it. It never changes an id, a number or a payload.
 type Desk interface {
 	// List returns the messages that a filter selects, by id.
 	List(ctx context.Context, f Filter) ([]Entry, error)
@@ -100,17 +100,17 @@ type Change struct {
 	Messages []string // their ids, in order
 }
 
-// limit is how many messages the filter takes.
-func (f *Filter) limit() int {
+// Most is how many messages the filter takes.
+func (f *Filter) Most() int {
 	if f.Limit <= 0 {
 		return DefaultListed
 	}
 	return min(f.Limit, MostListed)
 }
 
-// only gives the filter the states that it is about if it names none, and
-// refuses those that the call must not touch.
-func (f *Filter) only(usual []State, also ...State) error {
+// Only gives the filter the states that a call is usually about if it names none,
+// and refuses those that it must not touch: what is neither usual nor also.
+func (f *Filter) Only(usual []State, also ...State) error {
 	if len(f.States) == 0 {
 		f.States = usual
 	}
@@ -118,6 +118,14 @@ func (f *Filter) only(usual []State, also ...State) error {
 		if !slices.Contains(usual, s) && !slices.Contains(also, s) {
 			return fmt.Errorf("outbox: messages in state %s cannot be changed that way; select %v", s, append(slices.Clone(usual), also...))
 		}
+	}
+	return nil
+}
+
+// Check refuses a place to go on from that no list can have given; see ErrAfter.
+func (f *Filter) Check() error {
+	if f.After != "" && !IsID(f.After) {
+		return fmt.Errorf("%w: it is %q", ErrAfter, clip(f.After))
 	}
 	return nil
 }
@@ -145,21 +153,4 @@ type Depth struct {
 
 	// Oldest is when the oldest undelivered message was written; zero if there is none.
 	Oldest time.Time
-}
-
-// String names the state as people see it.
-func (s State) String() string {
-	switch s {
-	case Parked:
-		return "parked"
-	case Pending:
-		return "pending"
-	case Claimed:
-		return "claimed"
-	case Delivered:
-		return "delivered"
-	case Dead:
-		return "dead"
-	}
-	return fmt.Sprintf("state %d", int(s))
 }

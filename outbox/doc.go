@@ -20,8 +20,8 @@
 //
 // UnitOfWork begins a transaction of database/sql or pgx, or joins the caller's,
 // and writes its messages last. Whoever has a transaction already may also call
-// InsertSQLite, InsertPostgres or postgres.Insert, or send the one statement of
-// PostgresInsert himself; a repository that fulfils Writer is all that is needed.
+// sqlite.Insert, postgres.Insert or postgres.InsertSQL, or send the one statement of
+// postgres.InsertStatement himself; a repository that fulfils Writer is all that is needed.
 // Stamp gives messages what they lack: an id, the time, the trace of the context,
 // and by Routes a destination with its largest message. StartRun makes a message
 // that starts a run of ringi.
@@ -82,6 +82,8 @@
 // polling, at the price of a replication slot that must be watched, since a
 // consumer that stops fills the server's disk; the table serves both.
 //
-// The package imports nothing else of this module and no driver, so that a
-// service without the engine can use it. Brokers are sub-packages.
+// The package needs nothing of the engine and no driver, so that a
+// service without the engine can use it. Brokers and databases are sub-packages:
+// each of the latter has its tables, its insert, and an Outbox that is the Source,
+// the Desk and, where processes share the work, the Fleet.
 package outbox

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/outbox/postgres"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 // ranks is a source with its fleet.
@@ -25,7 +26,7 @@ type ranks struct {
 // eachFleet runs a test on every fleet.
 func eachFleet(t *testing.T, test func(t *testing.T, r ranks)) {
 	t.Run("memory", func(t *testing.T) {
-		f := memory()
+		f := inMemory()
 		test(t, ranks{f, f.Source.(outbox.Fleet)})
 	})
 	t.Run("postgres", func(t *testing.T) {
@@ -276,7 +277,7 @@ func TestThreeRelaysDeliverEachMessageOnceAndInOrder(t *testing.T) { // O8, O-16
 	shares := map[string]int{}
 	var mu sync.Mutex
 	for _, name := range []string{"r1", "r2", "r3"} {
-		src := outbox.NewPostgres(openPostgres(t, url))
+		src := postgres.New(openPostgres(t, url))
 		r, err := outbox.NewRelay(outbox.RelayConfig{
 			Source: src, Fleet: src, Sink: dest.sink(name), Name: name, Batch: 20, Lease: 3 * time.Second,
 			Observe: func(r outbox.Report) {
@@ -339,7 +340,7 @@ func TestThreeRelaysDeliverEachMessageOnceAndInOrder(t *testing.T) { // O8, O-16
 }
 
 func TestTheFleetsClockIsTheDatabases(t *testing.T) {
-	src := outbox.NewPostgres(openPostgres(t, postgresURL(t)))
+	src := postgres.New(openPostgres(t, postgresURL(t)))
 	h, err := src.Hold(t.Context(), outbox.Hold{By: "a", Lease: time.Minute})
 	if err != nil || h.Now.IsZero() || h.Relays != 1 || len(h.Partitions) != outbox.Partitions {
 		t.Errorf("got %+v, %v", h, err)
@@ -358,7 +359,7 @@ func TestSQLiteRelaysNeedNoFleet(t *testing.T) { // O8
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for _, name := range []string{"r1", "r2"} {
-		r, err := outbox.NewRelay(outbox.RelayConfig{Source: outbox.NewSQLite(db), Sink: dest.sink(name), Name: name, Batch: 3})
+		r, err := outbox.NewRelay(outbox.RelayConfig{Source: sqlite.New(db), Sink: dest.sink(name), Name: name, Batch: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -85,7 +85,7 @@ func (m *Message) Key() Key {
 // names are UTF-8 without NUL and within MaxName, payload and headers are within
 // their limits, and there is a time. The error names the field and what to do.
 func (m *Message) Check() error {
-	if !canonicalUUID(m.ID) {
+	if !IsID(m.ID) {
 		return fmt.Errorf("outbox: message id %q: not a UUID in lower-case canonical form; generate one (version 7) when the message is written", clip(m.ID))
 	}
 	if m.Tenant < 0 {
@@ -162,10 +162,10 @@ func textFault(s string) string {
 	return ""
 }
 
-// canonicalUUID tells whether s has the one form that a database gives back
-// unchanged. Another spelling of the same UUID would be another id to a
+// IsID tells whether s can be the id of a message: whether it is a UUID in the
+// one form that a database gives back unchanged. Another spelling of the same UUID would be another id to a
 // consumer that compares text.
-func canonicalUUID(s string) bool {
+func IsID(s string) bool {
 	if len(s) != 36 {
 		return false
 	}

@@ -14,14 +14,14 @@ import (
 // Tables of the version before claims had a column of their own go on with every
 // message: a claimed one stays with its relay until that lease ends.
 func TestTablesOfAnEarlierVersionAreBroughtUpToDate(t *testing.T) {
-	for _, d := range []outbox.Dialect{outbox.DialectSQLite, outbox.DialectPostgres} {
+	for _, d := range []dialect{dialectSQLite, dialectPostgres} {
 		t.Run(string(d), func(t *testing.T) {
 			db, source := older(t, d)
 			if _, err := source.Claim(t.Context(), outbox.Claim{By: "r", Now: begin, Lease: time.Minute, Limit: 9}); err == nil {
 				t.Fatal("the tables are not old")
 			}
 			for range 2 {
-				if err := d.Migrate(t.Context(), db); err != nil {
+				if err := d.migrate(t.Context(), db); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -40,21 +40,17 @@ func TestTablesOfAnEarlierVersionAreBroughtUpToDate(t *testing.T) {
 
 // older returns tables of the earlier version with a message that is claimed for
 // ten seconds, one that is pending and one that was delivered.
-func older(t *testing.T, d outbox.Dialect) (*sql.DB, interface {
-	outbox.Source
-	outbox.Desk
-},
-) {
+func older(t *testing.T, d dialect) (*sql.DB, crashable) {
 	t.Helper()
 	schema, err := os.ReadFile(filepath.Join("testdata", "schema_before_lease_end."+string(d)+".sql"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	url, driver := filepath.Join(t.TempDir(), "old.db"), "sqlite"
-	if d == outbox.DialectPostgres {
-		url, driver = postgresURL(t), "pgx"
+	url := filepath.Join(t.TempDir(), "old.db")
+	if d == dialectPostgres {
+		url = postgresURL(t)
 	}
-	db, err := sql.Open(driver, url)
+	db, err := sql.Open(d.driver(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +62,11 @@ func older(t *testing.T, d outbox.Dialect) (*sql.DB, interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Insert(t.Context(), tx, order(1, "a"), order(2, "b"), order(3, "c")); err != nil {
+	if err := d.insert(t.Context(), tx, order(1, "a"), order(2, "b"), order(3, "c")); err != nil {
 		t.Fatal(err)
 	}
 	var end, at any = begin.Add(10 * time.Second), begin
-	if d == outbox.DialectSQLite {
+	if d == dialectSQLite {
 		end, at = begin.Add(10*time.Second).UnixMicro(), begin.UnixMicro()
 	}
 	_, err = tx.Exec(`update outbox set state = 1, attempts = 1, claim_epoch = 1, claimed_by = 'old', next_at = $1 where aggregateid = 'a'`, end)
@@ -83,10 +79,7 @@ func older(t *testing.T, d outbox.Dialect) (*sql.DB, interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d == outbox.DialectSQLite {
-		return db, outbox.NewSQLite(db)
-	}
-	return db, outbox.NewPostgres(db)
+	return db, d.source(db)
 }
 
 // A service that makes its tables at every start holds up nobody by it: the lock
@@ -98,7 +91,7 @@ func TestTablesThatAreUpToDateAreNotAltered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	if err := outbox.DialectPostgres.Migrate(t.Context(), tx); err != nil {
+	if err := dialectPostgres.migrate(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
 	var modes []string

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 // Another writer may put into a row what no message can hold.
@@ -57,6 +59,6 @@ func TestARowThatCannotBeSentStopsNoOtherAndIsShown(t *testing.T) { // O-19, O-2
 	}
 }
 
-func pgFixture(db *sql.DB) fixture { return fixture{outbox.NewPostgres(db), insertPostgres(db)} }
+func pgFixture(db *sql.DB) fixture { return fixture{postgres.New(db), insertPostgres(db)} }
 
-func sqliteFixture(db *sql.DB) fixture { return fixture{outbox.NewSQLite(db), insertInto(db)} }
+func sqliteFixture(db *sql.DB) fixture { return fixture{sqlite.New(db), insertInto(db)} }

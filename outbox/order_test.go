@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
 )
 
 // opened begins a transaction and writes messages in it.
@@ -19,7 +20,7 @@ func opened(t *testing.T, db *sql.DB, msgs ...outbox.Message) *sql.Tx {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tx.Rollback() })
-	if err := outbox.InsertPostgres(t.Context(), tx, msgs...); err != nil {
+	if err := postgres.InsertSQL(t.Context(), tx, msgs...); err != nil {
 		t.Fatal(err)
 	}
 	return tx
@@ -27,7 +28,7 @@ func opened(t *testing.T, db *sql.DB, msgs ...outbox.Message) *sql.Tx {
 
 func TestATransactionThatCommitsLateIsNeverSkipped(t *testing.T) { // O-1, O-5
 	db := openPostgres(t, postgresURL(t))
-	f := fixture{Source: outbox.NewPostgres(db), insert: insertPostgres(db)}
+	f := fixture{Source: postgres.New(db), insert: insertPostgres(db)}
 	w := newWorld(t, f, nil)
 	late := opened(t, db, order(1, "a"), order(2, "b")) // the smallest ids and the earliest time
 	for n := range 30 {
@@ -70,7 +71,7 @@ func TestNumbersFollowTheOrderOfCommits(t *testing.T) { // O-2
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
-			f := fixture{Source: outbox.NewPostgres(db)}
+			f := fixture{Source: postgres.New(db)}
 			want := map[string]string{"commit": "a/1 a/2 b/1", "rollback": "a/1 b/1"}[name] // and no gap
 			wantNames(t, f.claim(t, begin, 10), want)
 		})
@@ -103,7 +104,7 @@ func TestWritersOfManyAggregatesDoNotBlockEachOther(t *testing.T) {
 
 func TestARelayGoesOnAfterItsDatabaseCrashed(t *testing.T) { // O7
 	db := openPostgres(t, durableURL(t))
-	src := outbox.NewPostgres(db)
+	src := postgres.New(db)
 	dest := &log{count: map[string]int{}}
 	relay, err := outbox.NewRelay(outbox.RelayConfig{Source: src, Fleet: src, Sink: dest.sink("r"), PollMost: 20 * time.Millisecond})
 	if err != nil {
@@ -148,7 +149,7 @@ func TestARelayGoesOnAfterItsDatabaseCrashed(t *testing.T) { // O7
 
 func TestTheTablesKnowNoTransactionIds(t *testing.T) { // O-4
 	for _, word := range []string{"xid", "xmin", "snapshot", "lsn"} {
-		if strings.Contains(outbox.PostgresSchema, word) {
+		if strings.Contains(postgres.Schema, word) {
 			t.Errorf("%s means nothing in another cluster", word)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
 
@@ -73,7 +74,7 @@ func openPostgres(t testing.TB, url string) *sql.DB {
 	}
 	t.Cleanup(func() { db.Close() })
 	for range 2 { // a schema may run again
-		if _, err := db.Exec(outbox.PostgresSchema); err != nil {
+		if _, err := db.Exec(postgres.Schema); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +90,7 @@ func TestAWritersClockThatIsAheadDelaysNothing(t *testing.T) { // O-2
 		m.CreatedAt, m.Unordered = ahead, unordered
 		return m
 	}
-	f := fixture{Source: outbox.NewPostgres(db), insert: insert}
+	f := fixture{Source: postgres.New(db), insert: insert}
 	f.put(t, late(1, "a", false))
 	f.put(t, late(2, "b", true))
 	f.put(t, late(3, "c", false), late(4, "c", false))
@@ -107,7 +108,7 @@ func insertPostgres(db *sql.DB) func(...outbox.Message) error {
 			return err
 		}
 		defer tx.Rollback()
-		if err := outbox.InsertPostgres(context.Background(), tx, msgs...); err != nil {
+		if err := postgres.InsertSQL(context.Background(), tx, msgs...); err != nil {
 			return err
 		}
 		return tx.Commit()

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 // chaos is a world in which sinks fail, relays die and sleep, as a random
@@ -152,7 +154,7 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 		c.finish()
 	}
 	t.Run("memory", func(t *testing.T) {
-		rapid.Check(t, func(rt *rapid.T) { run(rt, memory()) })
+		rapid.Check(t, func(rt *rapid.T) { run(rt, inMemory()) })
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		// One file for all programs, emptied before each: opening one is slow.
@@ -161,7 +163,7 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 			if _, err := db.Exec(`delete from outbox; delete from aggregate_head`); err != nil {
 				rt.Fatal(err)
 			}
-			run(rt, fixture{Source: outbox.NewSQLite(db), insert: insertInto(db)})
+			run(rt, fixture{Source: sqlite.New(db), insert: insertInto(db)})
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
@@ -170,7 +172,7 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 			if _, err := db.Exec(`truncate outbox, aggregate_head`); err != nil {
 				rt.Fatal(err)
 			}
-			run(rt, fixture{Source: outbox.NewPostgres(db), insert: insertPostgres(db)})
+			run(rt, fixture{Source: postgres.New(db), insert: insertPostgres(db)})
 		})
 	})
 }
@@ -200,7 +202,7 @@ func TestWritersAndRelaysShareOneFile(t *testing.T) {
 			last, count := map[outbox.Key]int64{}, 0
 			for range 2 {
 				relays.Go(func() {
-					src := outbox.NewSQLite(db)
+					src := sqlite.New(db)
 					for range 100_000 {
 						mu.Lock()
 						done := count == total

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ringiflow/ringi/outbox/crash"
 )
 
 // Policy says what becomes of a message that its destination refuses again and
@@ -251,14 +253,14 @@ func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
 	if err != nil || len(batch.Messages) == 0 {
 		return batch.More || rep.Claimed > 0, err
 	}
-	crash(CrashClaimed)
+	crash.At(crash.Claimed)
 	rep.Claimed += len(batch.Messages)
 	tries, spent := r.sort(batch.Messages)
 	for _, m := range spent {
 		r.owe(rep, Mark{ID: m.ID, Epoch: m.Epoch, Fence: m.Fence, Outcome: r.last(), Error: errSpent.Error()})
 		rep.Refused = errSpent
 	}
-	crash(CrashPublishing)
+	crash.At(crash.Publishing)
 	claimed := r.claimAhead(ctx, batch)
 	if len(tries) > 0 {
 		err = r.try(ctx, rep, tries)
@@ -356,7 +358,7 @@ func (r *Relay) try(ctx context.Context, rep *Report, tries []ClaimedMessage) er
 	if err != nil {
 		return err
 	}
-	crash(CrashAcknowledged)
+	crash.At(crash.Acknowledged)
 	now := r.cfg.Now()
 	alive, down := verdict(sent)
 	if alive {
@@ -527,7 +529,7 @@ func (r *Relay) settle(ctx context.Context, rep *Report) error {
 	if err != nil {
 		return err
 	}
-	crash(CrashMarked)
+	crash.At(crash.Marked)
 	rep.Lost += len(r.unmarked) - applied
 	r.unmarked = nil
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/memory"
 )
 
 var (
@@ -265,7 +266,7 @@ func TestAMessageThatLooksLikeAnOutageStopsOnlyItself(t *testing.T) { // O-23
 }
 
 func TestAnExcusedMessageSpendsNoAttempt(t *testing.T) { // O-25
-	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Attempts = 3 })
+	w := newWorld(t, inMemory(), func(c *outbox.RelayConfig) { c.Attempts = 3 })
 	w.answer = func(m outbox.Message) error {
 		if m.AggregateID == "a" {
 			return outbox.Excuse(errDown)
@@ -291,7 +292,7 @@ func TestAnExcusedMessageSpendsNoAttempt(t *testing.T) { // O-25
 var errLate = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
 func TestASlowDestinationBurnsNoAttempts(t *testing.T) { // O-25
-	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Batch, c.Attempts = 64, 5 })
+	w := newWorld(t, inMemory(), func(c *outbox.RelayConfig) { c.Batch, c.Attempts = 64, 5 })
 	for i := range 400 {
 		w.put(t, order(i+1, fmt.Sprint("k", i)))
 	}
@@ -311,7 +312,7 @@ func TestASlowDestinationBurnsNoAttempts(t *testing.T) { // O-25
 }
 
 func TestAMessageThatIsNeverAnsweredIsSetAside(t *testing.T) { // O-22, O-23
-	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Attempts = 3 })
+	w := newWorld(t, inMemory(), func(c *outbox.RelayConfig) { c.Attempts = 3 })
 	silent := map[string]bool{id(2): true, id(3): true}
 	w.answer = func(m outbox.Message) error {
 		if silent[m.ID] {
@@ -526,7 +527,7 @@ func TestASinkThatBreaksItsContractIsNotBelieved(t *testing.T) {
 		"too few answers":    func(context.Context, []outbox.Message) []error { return nil },
 		"held behind nobody": func(context.Context, []outbox.Message) []error { return []error{outbox.ErrHeld} },
 	} {
-		w := newWorld(t, memory(), nil)
+		w := newWorld(t, inMemory(), nil)
 		w.whole = whole
 		w.put(t, order(1, "a"))
 		if _, err := w.Round(t.Context()); err == nil {
@@ -539,8 +540,8 @@ func TestASinkThatBreaksItsContractIsNotBelieved(t *testing.T) {
 }
 
 // memory returns the reference source.
-func memory() fixture {
-	m := new(outbox.Memory)
+func inMemory() fixture {
+	m := new(memory.Outbox)
 	return fixture{Source: m, insert: m.Insert}
 }
 
@@ -568,7 +569,7 @@ func TestAShutdownWhilePublishingKeepsWhatIsKnown(t *testing.T) {
 
 func TestPublishingEndsBeforeTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Lease = time.Minute })
+		w := newWorld(t, inMemory(), func(c *outbox.RelayConfig) { c.Lease = time.Minute })
 		w.whole = func(ctx context.Context, msgs []outbox.Message) []error {
 			<-ctx.Done() // a destination that never answers
 			return []error{ctx.Err()}
@@ -613,7 +614,7 @@ func TestDeliveredRowsAreKeptThenGo(t *testing.T) { // O-5, O-19: message and st
 }
 
 func TestAReportSaysWhatARoundDid(t *testing.T) {
-	w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.Attempts = 1 })
+	w := newWorld(t, inMemory(), func(c *outbox.RelayConfig) { c.Attempts = 1 })
 	w.answer = func(m outbox.Message) error {
 		if m.AggregateID == "bad" {
 			return errBad
@@ -637,9 +638,9 @@ func TestAReportSaysWhatARoundDid(t *testing.T) {
 
 func TestARelayRefusesAConfigThatCannotWork(t *testing.T) {
 	for name, cfg := range map[string]outbox.RelayConfig{
-		"no sink":        {Source: new(outbox.Memory)},
+		"no sink":        {Source: new(memory.Outbox)},
 		"no source":      {Sink: &fakeSink{}},
-		"unknown policy": {Source: new(outbox.Memory), Sink: &fakeSink{}, AfterLast: 9},
+		"unknown policy": {Source: new(memory.Outbox), Sink: &fakeSink{}, AfterLast: 9},
 	} {
 		if _, err := outbox.NewRelay(cfg); err == nil {
 			t.Errorf("%s: accepted", name)

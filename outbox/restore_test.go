@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
 
@@ -53,7 +54,7 @@ func TestADumpGoesOnInANewCluster(t *testing.T) { // O-4
 			t.Fatal(err)
 		}
 	}
-	f := fixture{Source: outbox.NewPostgres(old), insert: insertPostgres(old)}
+	f := fixture{Source: postgres.New(old), insert: insertPostgres(old)}
 	f.put(t, order(1, "a"), order(2, "a"), order(3, "b"))
 	for i, m := range f.claim(t, begin, 3) { // one delivered, one failed, one under way
 		switch i {
@@ -77,7 +78,7 @@ func TestADumpGoesOnInANewCluster(t *testing.T) { // O-4
 	for _, table := range []string{"outbox", "aggregate_head", "outbox_partition", "outbox_relay"} {
 		dump(t, from, to, table)
 	}
-	w := newWorld(t, fixture{Source: outbox.NewPostgres(db), insert: insertPostgres(db)}, nil)
+	w := newWorld(t, fixture{Source: postgres.New(db), insert: insertPostgres(db)}, nil)
 	w.put(t, order(4, "a"), order(5, "b"))
 	w.pass(t, 10*outbox.DefaultLease, outbox.DefaultLease/3)
 	if got := w.taken(); got != "a/2 a/3 b/1 b/2" {

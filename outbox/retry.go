@@ -40,10 +40,11 @@ func double(n int, first, most time.Duration) time.Duration {
 }
 
 // reason is an error as a text that every database can store.
-func reason(err error) string { return storable(err.Error()) }
+func reason(err error) string { return Storable(err.Error()) }
 
-// storable is what is kept of a text.
-func storable(s string) string {
+// Storable is what an outbox keeps of a reason or an error: at most MaxReason bytes
+// of UTF-8 without NUL, which every database can store.
+func Storable(s string) string {
 	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "")
 	if len(s) > MaxReason {
 		s = strings.ToValidUTF8(s[:MaxReason], "")

@@ -43,7 +43,7 @@ func written(n int, aggregate string) outbox.Message {
 
 func TestRunFindsMessagesWithoutAHint(t *testing.T) { // O5
 	synctest.Test(t, func(t *testing.T) {
-		f, sink := memory(), &fakeSink{}
+		f, sink := inMemory(), &fakeSink{}
 		stop := begun(t, outbox.RelayConfig{Source: f, Sink: sink})
 		elapse(time.Hour) // idle: the pause has grown to its most
 		f.put(t, written(1, "a"))
@@ -57,7 +57,7 @@ func TestRunFindsMessagesWithoutAHint(t *testing.T) { // O5
 
 func TestAHintEndsThePauseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, sink, wake := memory(), &fakeSink{}, make(chan struct{}, 1)
+		f, sink, wake := inMemory(), &fakeSink{}, make(chan struct{}, 1)
 		stop := begun(t, outbox.RelayConfig{Source: f, Sink: sink, Wake: wake})
 		elapse(time.Hour + time.Millisecond)
 		f.put(t, written(1, "a"))
@@ -89,7 +89,7 @@ func (l *looks) Claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error)
 
 func TestAnIdleRelayLooksSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &looks{Source: memory()}
+		src := &looks{Source: inMemory()}
 		stop := begun(t, outbox.RelayConfig{Source: src, Sink: &fakeSink{}})
 		elapse(time.Minute)
 		if src.n < 60 || src.n > 70 {
@@ -114,7 +114,7 @@ func (a *away) Claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error) 
 
 func TestRunGoesOnWhenTheDatabaseComesBack(t *testing.T) { // O7
 	synctest.Test(t, func(t *testing.T) {
-		f, sink := memory(), &fakeSink{}
+		f, sink := inMemory(), &fakeSink{}
 		src := &away{Source: f}
 		src.gone.Store(true)
 		failures := 0

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 // starts is an engine that remembers what it was asked to start.
@@ -35,7 +36,7 @@ func TestARunStartTravelsInTheTransactionOfTheChange(t *testing.T) { // O10
 		t.Fatal(err)
 	}
 	engine := &starts{}
-	relay, err := outbox.NewRelay(outbox.RelayConfig{Source: outbox.NewSQLite(s.db), Sink: &outbox.Runs{Start: engine.start}})
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Source: sqlite.New(s.db), Sink: &outbox.Runs{Start: engine.start}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 // columns returns the column names of a table in a schema.
@@ -22,14 +23,14 @@ func columns(schema, table string) []string {
 
 func TestBothDialectsHaveTheSameColumnsAndIndexes(t *testing.T) {
 	for _, table := range []string{"outbox", "aggregate_head", "outbox_change"} {
-		lite, pg := columns(outbox.SQLiteSchema, table), columns(outbox.PostgresSchema, table)
+		lite, pg := columns(sqlite.Schema, table), columns(postgres.Schema, table)
 		pg = slices.DeleteFunc(pg, func(c string) bool { return c == "part" }) // several processes share only PostgreSQL
 		if len(lite) == 0 || !slices.Equal(lite, pg) {
 			t.Errorf("%s: SQLite has %v, PostgreSQL %v", table, lite, pg)
 		}
 	}
 	indexes := regexp.MustCompile(`create (unique )?index [^;]+;`)
-	lite, pg := indexes.FindAllString(outbox.SQLiteSchema, -1), indexes.FindAllString(outbox.PostgresSchema, -1)
+	lite, pg := indexes.FindAllString(sqlite.Schema, -1), indexes.FindAllString(postgres.Schema, -1)
 	for i := range pg {
 		pg[i] = strings.Replace(pg[i], "next_at, id, part", "next_at", 1)
 	}
@@ -39,7 +40,7 @@ func TestBothDialectsHaveTheSameColumnsAndIndexes(t *testing.T) {
 }
 
 func TestDebeziumFindsItsColumns(t *testing.T) { // O2
-	got := columns(outbox.SQLiteSchema, "outbox")
+	got := columns(sqlite.Schema, "outbox")
 	for _, want := range []string{"id", "aggregatetype", "aggregateid", "type", "payload"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no column %s in %v", want, got)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/ringiflow/ringi/outbox/crash"
 )
 
 // Sink is one destination. Package outbox/ndjson has files and streams; brokers have packages of
@@ -109,7 +111,7 @@ func publish(ctx context.Context, sink Sink, msgs []Message) (results []error, e
 		}
 	}()
 	results = sink.Publish(ctx, msgs)
-	crash(CrashPublished)
+	crash.At(crash.Published)
 	if len(results) != len(msgs) {
 		return nil, fmt.Errorf("outbox: the sink gave %d answers for %d messages; it must give one for each, so none is believed", len(results), len(msgs))
 	}

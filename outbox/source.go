@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Source is where a relay takes messages from. Memory is its reference; SQLite
-// and Postgres read databases. Any number of goroutines may call one, and any
-// number of processes may share its table.
+// Source is where a relay takes messages from. memory.Outbox is its reference;
+// packages sqlite and postgres read databases. Any number of goroutines may call
+// one, and any number of processes may share its table.
 //
 // Time is passed in, so that a simulator can own it; a source reads no clock.
 type Source interface {
@@ -50,7 +50,7 @@ type Claim struct {
 
 	// Partitions, if any, are what Fleet.Hold gave the relay: only their messages
 	// are claimed, and only of those that the relay still has. Nil means all.
-	// Memory and SQLite, whose claims wait for each other anyway, claim from all.
+	// Those in memory and in SQLite, whose claims wait for each other anyway, claim from all.
 	Partitions []Partition
 
 	// Now is the time of the claim.
@@ -71,8 +71,8 @@ type Claim struct {
 	Ahead bool
 }
 
-// check refuses a claim that could never take anything.
-func (c *Claim) check() error {
+// Check refuses a claim that could never take anything.
+func (c *Claim) Check() error {
 	if c.Limit < 1 || c.Lease <= 0 {
 		return fmt.Errorf("outbox: claim of %d messages for %s: ask for at least one, for longer than nothing", c.Limit, c.Lease)
 	}
@@ -111,18 +111,6 @@ type ClaimedMessage struct {
 	// and how to repair it; empty on nearly every message. Such a message is not
 	// sent; it counts as refused.
 	Unreadable string
-}
-
-// read takes the columns that another writer may have filled with what no message
-// can hold. One odd row must not stop the claim of all others.
-func (m *ClaimedMessage) read(headers string, dated bool) {
-	var err error
-	if m.Headers, err = decodeHeaders(headers); err != nil {
-		m.Unreadable = fmt.Sprintf("its column headers is not a JSON object of texts (%v); repair it, and send it with ringi outbox retry", err)
-	}
-	if !dated {
-		m.Unreadable = "its column created_at is no time between the years 1 and 9999; give it one, such as that of now, and send it with ringi outbox retry"
-	}
 }
 
 // Outcome is what became of a claimed message.

@@ -16,6 +16,9 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/memory"
+	"github.com/ringiflow/ringi/outbox/postgres"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 // fixture is a source under test and the way to write into it.
@@ -73,7 +76,7 @@ func openSQLite(t *testing.T, path string, pragmas ...string) *sql.DB {
 	}
 	t.Cleanup(func() { db.Close() })
 	for range 2 { // a schema may run again
-		if _, err := db.Exec(outbox.SQLiteSchema); err != nil {
+		if _, err := db.Exec(sqlite.Schema); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +91,7 @@ func insertInto(db *sql.DB) func(...outbox.Message) error {
 			return err
 		}
 		defer tx.Rollback()
-		if err := outbox.InsertSQLite(context.Background(), tx, msgs...); err != nil {
+		if err := sqlite.Insert(context.Background(), tx, msgs...); err != nil {
 			return err
 		}
 		return tx.Commit()
@@ -98,16 +101,16 @@ func insertInto(db *sql.DB) func(...outbox.Message) error {
 // eachSource runs a test on every source.
 func eachSource(t *testing.T, test func(t *testing.T, f fixture)) {
 	t.Run("memory", func(t *testing.T) {
-		m := new(outbox.Memory)
+		m := new(memory.Outbox)
 		test(t, fixture{Source: m, insert: m.Insert})
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		db := openSQLite(t, filepath.Join(t.TempDir(), "outbox.db"))
-		test(t, fixture{Source: outbox.NewSQLite(db), insert: insertInto(db)})
+		test(t, fixture{Source: sqlite.New(db), insert: insertInto(db)})
 	})
 	t.Run("postgres", func(t *testing.T) {
 		db := openPostgres(t, postgresURL(t))
-		test(t, fixture{Source: outbox.NewPostgres(db), insert: insertPostgres(db)})
+		test(t, fixture{Source: postgres.New(db), insert: insertPostgres(db)})
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 func TestALockedDatabaseIsAnErrorAndNotTheEnd(t *testing.T) { // O7
@@ -17,7 +19,7 @@ func TestALockedDatabaseIsAnErrorAndNotTheEnd(t *testing.T) { // O7
 	other.SetMaxOpenConns(1)
 	db := openSQLite(t, path, "busy_timeout(1)")
 	db.SetMaxOpenConns(1)
-	f := fixture{Source: outbox.NewSQLite(db), insert: insertInto(db)}
+	f := fixture{Source: sqlite.New(db), insert: insertInto(db)}
 	f.put(t, order(1, "a"))
 	if _, err := other.Exec(`begin immediate`); err != nil {
 		t.Fatal(err)
@@ -57,7 +59,7 @@ func TestARowFromAnotherWriterIsDelivered(t *testing.T) { // O3
 	if _, err := db.Exec(row + `('z', 4, 'Order', 'o', 't', x'', '{a: ''b'', n: 0x1F,}', 0, 0, 0)`); err != nil {
 		t.Fatal(err)
 	}
-	f := fixture{Source: outbox.NewSQLite(db)}
+	f := fixture{Source: sqlite.New(db)}
 	if list, err := f.Source.(outbox.Desk).List(t.Context(), outbox.Filter{}); err != nil || len(list) != 2 {
 		t.Errorf("listed %+v, %v", list, err)
 	}
@@ -80,10 +82,10 @@ func TestARowOfFiveMegabytesHarmsOnlyItself(t *testing.T) { // O-23
 		fixture
 		write func() (sql.Result, error)
 	}{
-		"sqlite": {fixture{outbox.NewSQLite(lite), insertInto(lite)}, func() (sql.Result, error) {
+		"sqlite": {fixture{sqlite.New(lite), insertInto(lite)}, func() (sql.Result, error) {
 			return lite.Exec(row+`(?, 0, 'Order', 'large', 'order.placed', ?, 0, 0)`, id(9), large)
 		}},
-		"postgres": {fixture{outbox.NewPostgres(pg), insertPostgres(pg)}, func() (sql.Result, error) {
+		"postgres": {fixture{postgres.New(pg), insertPostgres(pg)}, func() (sql.Result, error) {
 			return pg.Exec(row+`($1, 0, 'Order', 'large', 'order.placed', $2, 'epoch', 'epoch')`, id(9), large)
 		}},
 	} {

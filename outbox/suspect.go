@@ -106,3 +106,11 @@ func (s *suspects) guilty(id string, err error, now time.Time, attempts int, dou
 // besidesOthers is how many times shorter a message is doubted that failed first
 // in a call in which others got through.
 const besidesOthers = 6
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -33,7 +33,7 @@ func (w *world) entry(t *testing.T, id string) outbox.Entry {
 
 func TestTheOnlyMessageThatADestinationAnswersWithAnErrorIsSetAsideInTheEnd(t *testing.T) { // O-22
 	for policy, want := range map[outbox.Policy]outbox.State{outbox.DeadLetter: outbox.Dead, outbox.Park: outbox.Parked} {
-		w := newWorld(t, memory(), func(c *outbox.RelayConfig) { c.AfterLast = policy })
+		w := newWorld(t, inMemory(), func(c *outbox.RelayConfig) { c.AfterLast = policy })
 		w.answer = bad("poison", errOwn)
 		m := order(1, "poison")
 		w.put(t, m)
@@ -51,7 +51,7 @@ func TestTheOnlyMessageThatADestinationAnswersWithAnErrorIsSetAsideInTheEnd(t *t
 
 func TestADestinationThatAnswersNothingBurnsNoAttemptHoweverLong(t *testing.T) { // O-25
 	for _, messages := range []int{1, 5} {
-		w := newWorld(t, memory(), nil)
+		w := newWorld(t, inMemory(), nil)
 		w.answer = func(outbox.Message) error { return errDown }
 		if messages > 1 { // that answers errors to all is down as well
 			w.answer = func(outbox.Message) error { return errOwn }
@@ -73,7 +73,7 @@ func TestADestinationThatAnswersNothingBurnsNoAttemptHoweverLong(t *testing.T) {
 
 func TestAMessageThatFailsBesideOthersThatGoThroughIsSetAsideAlthoughItIsAlwaysAlone(t *testing.T) { // O-22
 	for name, err := range map[string]error{"answered": errOwn, "breaks the connection": errDown} {
-		w := newWorld(t, memory(), nil)
+		w := newWorld(t, inMemory(), nil)
 		w.answer = bad("poison", err)
 		m := order(0, "poison")
 		w.put(t, m)
@@ -92,7 +92,7 @@ func TestAMessageThatFailsBesideOthersThatGoThroughIsSetAsideAlthoughItIsAlwaysA
 }
 
 func TestAMessageThatFailedFirstBesideOthersIsDoubtedForLess(t *testing.T) { // O-22
-	w := newWorld(t, memory(), nil)
+	w := newWorld(t, inMemory(), nil)
 	w.answer = bad("poison", errOwn)
 	m := order(1, "poison")
 	w.put(t, order(0, "good"), m)
@@ -103,7 +103,7 @@ func TestAMessageThatFailedFirstBesideOthersIsDoubtedForLess(t *testing.T) { // 
 }
 
 func TestABrokenConnectionChargesOnlyTheFirstThatGotNoAnswer(t *testing.T) { // O-25
-	w := newWorld(t, memory(), nil)
+	w := newWorld(t, inMemory(), nil)
 	for n := range 6 {
 		w.put(t, order(n, fmt.Sprint("k", n)))
 	}
@@ -127,7 +127,7 @@ func TestABrokenConnectionChargesOnlyTheFirstThatGotNoAnswer(t *testing.T) { // 
 }
 
 func TestARelayLooksAtOnceWhenAnotherGotThrough(t *testing.T) {
-	w := newWorld(t, memory(), nil)
+	w := newWorld(t, inMemory(), nil)
 	fleet := w.Source.(outbox.Fleet)
 	with := func(c *outbox.RelayConfig) { c.Fleet = fleet }
 	first, second := w.relay(t, with), w.relay(t, with)

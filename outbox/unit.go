@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ringiflow/ringi/outbox/crash"
 )
 
 // rollbackTime bounds a rollback. It runs also when the context has ended, since
@@ -90,16 +92,16 @@ func (u *UnitOfWork[T]) Do(ctx context.Context, work func(ctx context.Context, t
 	if err := u.write(ctx, tx, work); err != nil {
 		return err
 	}
-	crash(CrashBeforeCommit)
+	crash.At(crash.BeforeCommit)
 	if err := u.Database.Commit(ctx, tx); err != nil {
 		return fmt.Errorf("outbox: commit of the change and %d messages: %w", len(u.pending), err)
 	}
-	crash(CrashCommitted)
+	crash.At(crash.Committed)
 	committed = true
 	wrote := len(u.pending) > 0
 	u.pending = nil
 	if wrote && u.Wake != nil {
-		crash(CrashBeforeWake)
+		crash.At(crash.BeforeWake)
 		u.Wake()
 	}
 	return nil

@@ -52,12 +52,12 @@ func execSQL(ctx context.Context, tx *sql.Tx, id string) error {
 // sqliteUnit and its like make a unit of work on an empty database.
 func sqliteUnit(t *testing.T) subject[*sql.Tx] {
 	db := openSQLite(t, filepath.Join(t.TempDir(), "shop.db"))
-	return newSubject(t, db, &outbox.SQL{DB: db, Dialect: outbox.DialectSQLite}, execSQL)
+	return newSubject(t, db, &outbox.SQL{DB: db, Insert: dialectSQLite.insert}, execSQL)
 }
 
 func postgresUnit(t *testing.T) subject[*sql.Tx] {
 	db := openPostgres(t, postgresURL(t))
-	return newSubject(t, db, &outbox.SQL{DB: db, Dialect: outbox.DialectPostgres}, execSQL)
+	return newSubject(t, db, &outbox.SQL{DB: db, Insert: dialectPostgres.insert}, execSQL)
 }
 
 func pgxUnit(t *testing.T) subject[pgx.Tx] {

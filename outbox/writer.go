@@ -3,8 +3,20 @@ package outbox
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 )
+
+// ErrDuplicate says that a message with this id is in the outbox already, or
+// twice in one insert. An id is written once; a second insert is a fault of the
+// writer, not a repeat to be forgiven. The caller rolls its transaction back.
+var ErrDuplicate = errors.New("outbox: message id is in the outbox already; every message needs an id of its own")
+
+// Tx is what an insert needs of a transaction. *sql.Tx fulfils it, and so does
+// a *sql.Conn on which the caller has begun one.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
 
 // Writer writes messages into an open transaction of type T. It is all that a
 // repository must be able to do to announce what it changes. The messages stand
@@ -15,8 +27,8 @@ type Writer[T any] interface {
 }
 
 // Database is what a unit of work needs of a database: to write messages, and to
-// begin and end a transaction. SQL is one over database/sql; package
-// outbox/postgres has one over pgx.
+// begin and end a transaction. SQL is one over database/sql; package postgres has
+// one over pgx.
 type Database[T any] interface {
 	Writer[T]
 
@@ -30,16 +42,11 @@ type Database[T any] interface {
 	Rollback(ctx context.Context, tx T) error
 }
 
-// Insert writes messages in the caller's open transaction, in the dialect's own
-// way; see InsertSQLite.
-func (d Dialect) Insert(ctx context.Context, tx Tx, msgs ...Message) error {
-	switch d {
-	case DialectSQLite:
-		return InsertSQLite(ctx, tx, msgs...)
-	case DialectPostgres:
-		return InsertPostgres(ctx, tx, msgs...)
-	}
-	return d.unknown()
+// Migrator is what making the tables, or bringing them up to date, needs of a
+// database: *sql.DB, *sql.Tx and *sql.Conn fulfil it.
+type Migrator interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // SQL is a Database over database/sql.
@@ -49,8 +56,9 @@ type SQL struct {
 	// first and writes later fails when another has written in between.
 	DB *sql.DB
 
-	// Dialect is the database behind it.
-	Dialect Dialect
+	// Insert writes messages in an open transaction of the database: sqlite.Insert
+	// or postgres.InsertSQL.
+	Insert func(ctx context.Context, tx Tx, msgs ...Message) error
 
 	// Options are those of its transactions; nil is the driver's default.
 	Options *sql.TxOptions
@@ -60,7 +68,7 @@ var _ Database[*sql.Tx] = (*SQL)(nil)
 
 // WriteMessages implements Writer.
 func (d *SQL) WriteMessages(ctx context.Context, tx *sql.Tx, msgs ...Message) error {
-	return d.Dialect.Insert(ctx, tx, msgs...)
+	return d.Insert(ctx, tx, msgs...)
 }
 
 // Begin implements Database.

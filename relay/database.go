@@ -16,6 +16,8 @@ import (
 	modernc "modernc.org/sqlite"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 const (
@@ -55,7 +57,7 @@ type Outbox interface {
 
 // Database is an open database that holds an outbox.
 type Database struct {
-	Dialect outbox.Dialect
+	Dialect Dialect
 	DB      *sql.DB
 	Outbox  Outbox
 
@@ -69,12 +71,12 @@ type Database struct {
 
 // DialectOf tells the dialect of a database from how it is named: sqlite:PATH,
 // postgres://… or postgresql://….
-func DialectOf(database string) (outbox.Dialect, error) {
+func DialectOf(database string) (Dialect, error) {
 	switch {
 	case strings.HasPrefix(database, schemeSQLite) && database != schemeSQLite:
-		return outbox.DialectSQLite, nil
+		return SQLite, nil
 	case strings.HasPrefix(database, schemePostgres), strings.HasPrefix(database, schemePostgresql):
-		return outbox.DialectPostgres, nil
+		return Postgres, nil
 	}
 	return "", fmt.Errorf("the database %q is not one: write sqlite:PATH or postgres://", database)
 }
@@ -85,7 +87,7 @@ func DialectOf(database string) (outbox.Dialect, error) {
 // It is for the life of the connection; where the journal is another kind, and
 // in PostgreSQL, it changes nothing.
 func (d *Database) Spare(ctx context.Context) error {
-	if d.Dialect != outbox.DialectSQLite {
+	if d.Dialect != SQLite {
 		return nil
 	}
 	var mode string
@@ -119,7 +121,7 @@ func Connect(database string) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dialect == outbox.DialectSQLite {
+	if dialect == SQLite {
 		return connectSQLite(strings.TrimPrefix(database, schemeSQLite))
 	}
 	config, err := pgx.ParseConfig(database)
@@ -130,9 +132,9 @@ func Connect(database string) (*Database, error) {
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(poolSize)
 	db.SetMaxIdleConns(poolSize)
-	source := outbox.NewPostgres(db)
+	source := postgres.New(db)
 	name := fmt.Sprintf("%s%s/%s", schemePostgres, config.Host, config.Database)
-	return &Database{Dialect: outbox.DialectPostgres, DB: db, Outbox: source, Fleet: source, Name: name}, nil
+	return &Database{Dialect: Postgres, DB: db, Outbox: source, Fleet: source, Name: name}, nil
 }
 
 // connectSQLite opens a file as it is: how it is journalled is its owner's affair.
@@ -153,7 +155,7 @@ func connectSQLite(path string) (*Database, error) {
 	db := sql.OpenDB(connector)
 	// Writers of one file wait for each other best at one connection.
 	db.SetMaxOpenConns(1)
-	return &Database{Dialect: outbox.DialectSQLite, DB: db, Outbox: outbox.NewSQLite(db), Name: schemeSQLite + path}, nil
+	return &Database{Dialect: SQLite, DB: db, Outbox: sqlite.New(db), Name: schemeSQLite + path}, nil
 }
 
 // lookForOutbox fails where a table is missing, of an earlier version or somebody
@@ -197,7 +199,7 @@ func (d *Database) Migrate(ctx context.Context) error {
 	}
 	defer conn.Close()
 	begin, end := "begin", "commit"
-	if d.Dialect == outbox.DialectSQLite {
+	if d.Dialect == SQLite {
 		begin = "begin immediate" // with the write lock
 	}
 	if _, err := conn.ExecContext(ctx, begin); err != nil {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/memory"
 	"github.com/ringiflow/ringi/relay"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
@@ -88,7 +89,7 @@ func made(t *testing.T, url string) *relay.Database {
 // write commits messages.
 func write(t *testing.T, db *relay.Database, msgs ...outbox.Message) {
 	t.Helper()
-	unit := outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: db.DB, Dialect: db.Dialect}}
+	unit := outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: db.DB, Insert: db.Dialect.Insert}}
 	if err := unit.Add(t.Context(), msgs...); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestADatabaseIsOpenedWhenItHasAnOutboxAndChangedInNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (db.Fleet != nil) != (db.Dialect == outbox.DialectPostgres) {
+		if (db.Fleet != nil) != (db.Dialect == relay.Postgres) {
 			t.Errorf("%s has the fleet %v", db.Dialect, db.Fleet)
 		}
 		if err := db.Close(); err != nil {
@@ -225,7 +226,7 @@ func (s slow) Publish(ctx context.Context, msgs []outbox.Message) []error {
 
 func TestABatchUnderWayIsFinishedWhenTheRelayStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := new(outbox.Memory)
+		source := new(memory.Outbox)
 		m := order(1, "a")
 		if err := source.Insert(m); err != nil {
 			t.Fatal(err)
@@ -252,7 +253,7 @@ func TestABatchUnderWayIsFinishedWhenTheRelayStops(t *testing.T) {
 }
 
 func TestRelaysNeedADestination(t *testing.T) {
-	if _, err := relay.New(outbox.RelayConfig{Source: new(outbox.Memory)}); err == nil {
+	if _, err := relay.New(outbox.RelayConfig{Source: new(memory.Outbox)}); err == nil {
 		t.Error("none is enough")
 	}
 }
@@ -287,7 +288,7 @@ func TestAChangeTakesAllThatIsChosenAndNothingElse(t *testing.T) { // O-26
 }
 
 func TestOldDeliveriesAreResentOnlyWhenThatIsMeant(t *testing.T) { // O-37
-	source := new(outbox.Memory)
+	source := new(memory.Outbox)
 	at := time.UnixMilli(1_700_000_000_000)
 	old, young := order(1, "a"), order(2, "b")
 	young.CreatedAt = at.Add(outbox.ResendWithin)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/memory"
 )
 
 // MemoryConfig configures a Memory; its zero value works.
@@ -27,7 +28,7 @@ type MemoryConfig struct {
 type Memory struct {
 	now         func() time.Time
 	incarnation string
-	outbox      outbox.Memory
+	outbox      memory.Outbox
 
 	mu       sync.Mutex
 	closed   bool

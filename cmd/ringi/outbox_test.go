@@ -7,6 +7,8 @@ import (
 
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/postgres"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 	"github.com/ringiflow/ringi/relay"
 )
 
@@ -184,14 +186,14 @@ func TestDeliveredMessagesAreSentOnceMoreWithAWarning(t *testing.T) { // O-13, O
 
 func TestTheSchemaOfAnOutboxIsPrinted(t *testing.T) {
 	w := newDesk(t)
-	for dialect, want := range map[outbox.Dialect]string{outbox.DialectSQLite: outbox.SQLiteSchema, outbox.DialectPostgres: outbox.PostgresSchema} {
+	for dialect, want := range map[relay.Dialect]string{relay.SQLite: sqlite.Schema, relay.Postgres: postgres.Schema} {
 		if got := w.run("outbox", "schema", "--dialect", string(dialect)); got.code != cli.ExitOK || strings.TrimSpace(got.out) != strings.TrimSpace(want) {
 			t.Errorf("%s: %+v", dialect, got)
 		}
 	}
 	var got struct{ Dialect, SQL string }
 	w.ok(&got, "outbox", "schema", "--database", "postgres://somewhere/shop")
-	if got.Dialect != "postgres" || got.SQL != outbox.PostgresSchema {
+	if got.Dialect != "postgres" || got.SQL != postgres.Schema {
 		t.Errorf("of the database: %+v", got)
 	}
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/crash"
+	"github.com/ringiflow/ringi/relay"
 )
 
 // shop is a service with nothing of ringi but an outbox, shop.db in the desk's
@@ -49,7 +51,7 @@ func placed(order string, n int) outbox.Message {
 
 // announced commits messages in one transaction and returns them as written.
 func announced(ctx context.Context, db *sql.DB, msgs ...outbox.Message) error {
-	unit := outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: db, Dialect: outbox.DialectSQLite}}
+	unit := outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: db, Insert: relay.SQLite.Insert}}
 	return errors.Join(unit.Add(ctx, msgs...), unit.Do(ctx, func(context.Context, *sql.Tx) error { return nil }))
 }
 
@@ -279,7 +281,7 @@ func TestCrashPointsAreListed(t *testing.T) {
 		CrashPoints []string `json:"crashPoints"`
 	}
 	w.ok(&got, "relay", "--list-crashpoints")
-	if !slices.Equal(got.CrashPoints, outbox.CrashPoints()) {
+	if !slices.Equal(got.CrashPoints, crash.Points()) {
 		t.Errorf("got %v", got.CrashPoints)
 	}
 	if plain := w.run("relay", "--list-crashpoints"); strings.Fields(plain.out)[0] != got.CrashPoints[0] || strings.Count(plain.out, "\n") != len(got.CrashPoints) {

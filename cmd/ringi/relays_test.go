@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/relay"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
 
@@ -40,7 +41,7 @@ func (w *desk) warehouse() (db *sql.DB, write func(rounds int)) {
 	n := 0
 	return db, func(rounds int) {
 		w.t.Helper()
-		unit := outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: db, Dialect: outbox.DialectPostgres}}
+		unit := outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: db, Insert: relay.Postgres.Insert}}
 		for range rounds {
 			var msgs []outbox.Message
 			for order := range 100 { // of every partition some

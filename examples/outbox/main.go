@@ -23,6 +23,7 @@ import (
 
 	"github.com/ringiflow/ringi/inbox"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 func main() {
@@ -55,10 +56,10 @@ func openShop(dir string) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := db.Exec(schema + outbox.SQLiteSchema + inbox.Schema); err != nil {
+	if _, err := db.Exec(schema + sqlite.Schema + inbox.Schema); err != nil {
 		return nil, err
 	}
-	s := &shop{db: db, unit: outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: db, Dialect: outbox.DialectSQLite}}}
+	s := &shop{db: db, unit: outbox.UnitOfWork[*sql.Tx]{Database: &outbox.SQL{DB: db, Insert: sqlite.Insert}}}
 	if s.pay, err = inbox.NewConsumer(inbox.Config{DB: db, Name: "payment"}); err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func run(ctx context.Context, out io.Writer, dir string) error {
 	}
 
 	fmt.Fprintln(out, "Second act: one write, and a relay.")
-	relay, err := outbox.NewRelay(outbox.RelayConfig{Source: outbox.NewSQLite(s.db), Sink: s.broker, PauseFirst: 50 * time.Millisecond})
+	relay, err := outbox.NewRelay(outbox.RelayConfig{Source: sqlite.New(s.db), Sink: s.broker, PauseFirst: 50 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (s *shop) await(ctx context.Context) error {
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	source := outbox.NewSQLite(s.db)
+	source := sqlite.New(s.db)
 	for {
 		st, err := source.Stats(ctx)
 		if err != nil || st.Pending+st.Claimed == 0 {

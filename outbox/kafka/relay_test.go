@@ -8,11 +8,12 @@ import (
 
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/outbox/kafka"
+	"github.com/ringiflow/ringi/outbox/memory"
 )
 
 // marks is a source whose marks can be lost, as when a relay dies before them.
 type marks struct {
-	*outbox.Memory
+	*memory.Outbox
 	lost bool
 }
 
@@ -20,7 +21,7 @@ func (s *marks) Mark(ctx context.Context, at time.Time, ms []outbox.Mark) (int, 
 	if s.lost {
 		return 0, errors.New("the relay died")
 	}
-	return s.Memory.Mark(ctx, at, ms)
+	return s.Outbox.Mark(ctx, at, ms)
 }
 
 func newRelay(t *testing.T, source outbox.Source, sink outbox.Sink, now func() time.Time) *outbox.Relay {
@@ -33,7 +34,7 @@ func newRelay(t *testing.T, source outbox.Source, sink outbox.Sink, now func() t
 }
 
 // insert writes messages and leaves their numbers to the source.
-func insert(t *testing.T, s *outbox.Memory, msgs []outbox.Message) {
+func insert(t *testing.T, s *memory.Outbox, msgs []outbox.Message) {
 	t.Helper()
 	for i := range msgs {
 		msgs[i].Seq = 0
@@ -73,7 +74,7 @@ func untilDelivered(t *testing.T, r *outbox.Relay, s outbox.Source) {
 // aside, and each aggregate's order holds.
 func TestABrokerKilledInBetweenLosesNothing(t *testing.T) {
 	b := startBroker(t)
-	source := &outbox.Memory{}
+	source := &memory.Outbox{}
 	insert(t, source, orders(20, "a", "b", "c"))
 	relay := newRelay(t, source, b.sink(t, kafka.Config{Timeout: time.Second}), nil)
 	for range 2 {
@@ -94,8 +95,8 @@ func TestABrokerKilledInBetweenLosesNothing(t *testing.T) {
 // its messages again, under the ids that they had.
 func TestACrashBeforeTheMarkRepeatsTheIds(t *testing.T) {
 	b := startBroker(t)
-	source := &marks{Memory: &outbox.Memory{}, lost: true}
-	insert(t, source.Memory, orders(5, "a", "b"))
+	source := &marks{Outbox: &memory.Outbox{}, lost: true}
+	insert(t, source.Outbox, orders(5, "a", "b"))
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	if _, err := newRelay(t, source, b.sink(t, kafka.Config{}), clock).Round(t.Context()); err == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/memory"
 	"github.com/ringiflow/ringi/outbox/ndjson"
 )
 
@@ -142,7 +143,7 @@ func TestAFileThatIsClosedOrAwayTakesNothing(t *testing.T) {
 
 func TestARelayWritesAFileInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.ndjson")
-	source := &outbox.Memory{}
+	source := &memory.Outbox{}
 	var want []string
 	for n := range 600 {
 		if err := source.Insert(order(n, "a")); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/memory"
 	"github.com/ringiflow/ringi/outbox/rabbitmq"
 )
 
@@ -19,7 +20,7 @@ func TestABrokerThatCrashesInBetweenLosesNothing(t *testing.T) {
 	if err := errors.Join(n.Stop(), n.Resume(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	source := &outbox.Memory{}
+	source := &memory.Outbox{}
 	msgs := orders(40, "a", "b", "c")
 	for i := range msgs {
 		msgs[i].Seq = 0 // the source numbers them

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/memory"
 	"github.com/ringiflow/ringi/outbox/redis"
 )
 
@@ -12,7 +13,7 @@ import (
 // aside, and each aggregate's order holds.
 func TestAServerThatCrashesInBetweenLosesNothing(t *testing.T) {
 	n := startNode(t)
-	source := &outbox.Memory{}
+	source := &memory.Outbox{}
 	msgs := orders(40, "a", "b", "c")
 	for i := range msgs {
 		msgs[i].Seq = 0 // the source numbers them

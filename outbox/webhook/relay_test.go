@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/memory"
 )
 
 // O-25, O7: an endpoint that takes three requests at a time, and for a while
@@ -20,7 +21,7 @@ func TestALimitOnTheRateCostsNoMessageItsLife(t *testing.T) {
 			status(http.StatusTooManyRequests, "Retry-After", "2")(w, "")
 		}
 	})
-	source := &outbox.Memory{}
+	source := &memory.Outbox{}
 	msgs := orders(20, "a", "b", "c")
 	for i := range msgs {
 		msgs[i].Seq = 0

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/ringiflow/ringi/outbox"
+	pgoutbox "github.com/ringiflow/ringi/outbox/postgres"
 )
 
 // relayConnections is how many connections a relay may use: one for the
@@ -35,4 +35,4 @@ func openRelay(url string) (*sql.DB, error) {
 // Outbox returns the messages of the committed writes, for a relay, with the
 // fleet that shares them out among the relays of several nodes and the desk for
 // people. It has connections of its own, so that no relay holds up a commit.
-func (s *Store) Outbox() *outbox.Postgres { return s.outbox }
+func (s *Store) Outbox() *pgoutbox.Outbox { return s.outbox }

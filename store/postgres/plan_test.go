@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/outbox"
+	pgoutbox "github.com/ringiflow/ringi/outbox/postgres"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/store/postgres"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
@@ -97,7 +98,7 @@ func beside(w *store.Write, n int, now time.Time) {
 }
 
 // relayOnce delivers what is due, as a relay does.
-func relayOnce(t *testing.T, source *outbox.Postgres, now time.Time) {
+func relayOnce(t *testing.T, source *pgoutbox.Outbox, now time.Time) {
 	t.Helper()
 	b, err := source.Claim(t.Context(), outbox.Claim{By: "relay", Now: now, Lease: time.Minute, Limit: 100})
 	if err != nil || len(b.Messages) == 0 {

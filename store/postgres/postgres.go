@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/ringiflow/ringi/outbox"
+	pgoutbox "github.com/ringiflow/ringi/outbox/postgres"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -81,7 +81,7 @@ type Store struct {
 	floors  floors
 	queues  queues
 	relay   *sql.DB
-	outbox  *outbox.Postgres
+	outbox  *pgoutbox.Outbox
 }
 
 var (
@@ -144,7 +144,7 @@ func open(c Config) (*Store, error) {
 	if s.relay, err = openRelay(c.URL); err != nil {
 		return nil, err
 	}
-	s.outbox = outbox.NewPostgres(s.relay)
+	s.outbox = pgoutbox.New(s.relay)
 	s.writers = newPool(config, c.Writers, s.connected)
 	s.readers = newPool(config, c.Readers, s.connected)
 	return s, nil

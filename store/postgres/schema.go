@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/outbox"
+	pgoutbox "github.com/ringiflow/ringi/outbox/postgres"
 )
 
 //go:embed migrations/*.sql
@@ -146,7 +146,7 @@ func (s *Store) upgrade(ctx context.Context, c *conn) error {
 			return fmt.Errorf("migration %s: %w", file, foreign(err))
 		}
 	}
-	if err := c.simple(ctx, outbox.PostgresSchema); err != nil {
+	if err := c.simple(ctx, pgoutbox.Schema); err != nil {
 		return fmt.Errorf("tables of the outbox: %w", foreign(err))
 	}
 	return writeMeta(ctx, c, meta, len(files))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/outbox"
+	sqliteoutbox "github.com/ringiflow/ringi/outbox/sqlite"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -85,7 +86,7 @@ func (t *tx) apply(ctx context.Context, writes []store.Write, winners []int) err
 			return err
 		}
 		// Without the context: it was looked at, and watching it costs a goroutine per statement.
-		if err := outbox.InsertSQLite(context.Background(), t.sc, writes[i].Messages...); err != nil {
+		if err := sqliteoutbox.Insert(context.Background(), t.sc, writes[i].Messages...); err != nil {
 			return badMessage(i, writes[i].Messages, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/outbox"
+	sqliteoutbox "github.com/ringiflow/ringi/outbox/sqlite"
 )
 
 //go:embed migrations/*.sql
@@ -57,7 +57,7 @@ func (t *tx) migrate(ctx context.Context, path string) error {
 		}
 	}
 	if len(files) > have {
-		if err := outbox.DialectSQLite.Migrate(ctx, t.sc); err != nil {
+		if err := sqliteoutbox.Migrate(ctx, t.sc); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}

@@ -36,7 +36,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/outbox"
+	sqliteoutbox "github.com/ringiflow/ringi/outbox/sqlite"
 	"github.com/ringiflow/ringi/store"
 )
 
@@ -156,7 +156,7 @@ func (s *Store) open(ctx context.Context, c Config) error {
 
 // Outbox returns the messages of the committed writes, for a relay and for
 // people. It shares the writer's connection.
-func (s *Store) Outbox() *outbox.SQLite { return outbox.NewSQLite(s.writer) }
+func (s *Store) Outbox() *sqliteoutbox.Outbox { return sqliteoutbox.New(s.writer) }
 
 // Committers is how many batches an engine had best have in the making: one, since a
 // commit is the engine's own work, and waits for the disk only.

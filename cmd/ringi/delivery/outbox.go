@@ -160,17 +160,17 @@ func (p program) outboxSchemaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "schema", Short: "Print the statements that make the tables of an outbox, or run them", Args: cobra.NoArgs,
 		Long: `Prints the statements that make the tables of an outbox. They may run again on a
-database that has them. From Go: outbox.Dialect.Schema. Those of an inbox are
-inbox.Schema.
+database that has them. From Go: Schema of packages outbox/sqlite and
+outbox/postgres. Those of an inbox are inbox.Schema.
 
 With --apply nothing is printed: the tables in the database that --database names
 are made, or those of an earlier version brought up to date, and every message
-is kept. Stop the relays of the earlier version first. From Go: Dialect.Migrate.`,
+is kept. Stop the relays of the earlier version first. From Go: Migrate.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if apply {
 				return p.applySchema(cmd.Context())
 			}
-			d := outbox.Dialect(dialect)
+			d := relay.Dialect(dialect)
 			if dialect == "" {
 				d, _ = relay.DialectOf(p.Get(cli.SetDatabase)) // it was checked
 			}
@@ -180,8 +180,8 @@ is kept. Stop the relays of the earlier version first. From Go: Dialect.Migrate.
 			}
 			if p.JSON() {
 				return p.PrintJSON(struct {
-					Dialect outbox.Dialect `json:"dialect"`
-					SQL     string         `json:"sql"`
+					Dialect relay.Dialect `json:"dialect"`
+					SQL     string        `json:"sql"`
 				}{d, text})
 			}
 			_, err = fmt.Fprintln(p.Stdout, strings.TrimSpace(text))

@@ -19,6 +19,7 @@ import (
 	"github.com/ringiflow/ringi/api"
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/crash"
 	"github.com/ringiflow/ringi/relay"
 )
 
@@ -68,7 +69,7 @@ new, finishes what is being sent within 30 s and exits with 0.`,
 func (p program) printCrashPoints() error {
 	out := struct {
 		CrashPoints []string `json:"crashPoints"`
-	}{outbox.CrashPoints()}
+	}{crash.Points()}
 	var t cli.Table
 	for _, point := range out.CrashPoints {
 		t.Row(point)

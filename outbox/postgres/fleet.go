@@ -1,4 +1,4 @@
-package outbox
+package postgres
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/table"
 )
 
 const (
@@ -32,33 +35,33 @@ const (
 	forgetRelay = time.Hour
 )
 
-var _ Fleet = (*Postgres)(nil)
+var _ outbox.Fleet = (*Outbox)(nil)
 
 // Hold implements Fleet.
-func (s *Postgres) Hold(ctx context.Context, h Hold) (Held, error) {
-	if err := h.check(); err != nil {
-		return Held{}, err
+func (s *Outbox) Hold(ctx context.Context, h outbox.Hold) (outbox.Held, error) {
+	if err := h.Check(); err != nil {
+		return outbox.Held{}, err
 	}
 	l := s.lookOf(h.Destination, h.By)
 	l.mu.Lock()
 	err := s.meet(ctx, l, h.Destination)
 	l.mu.Unlock()
 	if err != nil {
-		return Held{}, fmt.Errorf("outbox: hold partitions: %w", err)
+		return outbox.Held{}, fmt.Errorf("outbox: hold partitions: %w", err)
 	}
-	var held Held
+	var held outbox.Held
 	err = s.write(ctx, func(tx *sql.Tx) (err error) {
 		held, err = hold(ctx, tx, h)
 		return err
 	})
 	if err != nil {
-		return Held{}, fmt.Errorf("outbox: hold partitions: %w", err)
+		return outbox.Held{}, fmt.Errorf("outbox: hold partitions: %w", err)
 	}
 	return held, nil
 }
 
-func hold(ctx context.Context, tx *sql.Tx, h Hold) (Held, error) {
-	held := Held{Now: h.Now}
+func hold(ctx context.Context, tx *sql.Tx, h outbox.Hold) (outbox.Held, error) {
+	held := outbox.Held{Now: h.Now}
 	if h.Now.IsZero() {
 		if err := tx.QueryRowContext(ctx, pgClock).Scan(&held.Now); err != nil {
 			return held, err
@@ -80,7 +83,7 @@ func hold(ctx context.Context, tx *sql.Tx, h Hold) (Held, error) {
 	if err != nil {
 		return held, err
 	}
-	most := share(held.Relays)
+	most := table.Share(held.Relays)
 	kept := mine[:min(most, len(mine))]
 	if extra := mine[len(kept):]; len(extra) > 0 {
 		if _, err := tx.ExecContext(ctx, pgGive, h.Destination, partNumbers(extra)); err != nil {
@@ -99,7 +102,7 @@ func hold(ctx context.Context, tx *sql.Tx, h Hold) (Held, error) {
 			return held, err
 		}
 		held.Partitions = append(held.Partitions, taken...)
-		slices.SortFunc(held.Partitions, func(a, b Partition) int { return a.Number - b.Number })
+		slices.SortFunc(held.Partitions, func(a, b outbox.Partition) int { return a.Number - b.Number })
 	}
 	return held, nil
 }
@@ -107,15 +110,15 @@ func hold(ctx context.Context, tx *sql.Tx, h Hold) (Held, error) {
 // orNull is null for the zero time.
 func orNull(at time.Time) sql.NullTime { return sql.NullTime{Time: at, Valid: !at.IsZero()} }
 
-func partitions(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]Partition, error) {
+func partitions(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]outbox.Partition, error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	list := []Partition{} // never nil: that would mean all
+	list := []outbox.Partition{} // never nil: that would mean all
 	for rows.Next() {
-		var p Partition
+		var p outbox.Partition
 		if err := rows.Scan(&p.Number, &p.Epoch); err != nil {
 			return nil, err
 		}
@@ -124,16 +127,16 @@ func partitions(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]P
 	return list, rows.Err()
 }
 
-func partNumbers(parts []Partition) string {
+func partNumbers(parts []outbox.Partition) string {
 	list := make([]int64, len(parts))
 	for i, p := range parts {
 		list[i] = int64(p.Number)
 	}
-	return numbers(list, '{', '}')
+	return table.Numbers(list, '{', '}')
 }
 
 // Leave implements Fleet.
-func (s *Postgres) Leave(ctx context.Context, h Hold) error {
+func (s *Outbox) Leave(ctx context.Context, h outbox.Hold) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, pgLeaveParts, h.Destination, h.By); err != nil {
 			return err

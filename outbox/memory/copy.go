@@ -1,18 +1,20 @@
-package outbox
+package memory
 
 import (
 	"maps"
 	"slices"
+
+	"github.com/ringiflow/ringi/outbox"
 )
 
 // CopyOf makes s, which must be empty, hold what from holds now, claims
 // included. Both change on their own from here on.
-func (s *Memory) CopyOf(from *Memory) {
+func (s *Outbox) CopyOf(from *Outbox) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows, s.open = make(map[string]*memoryRow, len(from.rows)), make(map[string]*memoryRow, len(from.open))
+	s.rows, s.open = make(map[string]*entry, len(from.rows)), make(map[string]*entry, len(from.open))
 	for id, r := range from.rows {
 		row := *r
 		s.rows[id] = &row
@@ -24,6 +26,6 @@ func (s *Memory) CopyOf(from *Memory) {
 	s.changes = slices.Clone(from.changes)
 	s.heads, s.last, s.turn = maps.Clone(from.heads), from.last, from.turn
 	if s.heads == nil {
-		s.heads = map[Key]int64{}
+		s.heads = map[outbox.Key]int64{}
 	}
 }

@@ -1,4 +1,7 @@
-package outbox
+// Package sqlite is the outbox in SQLite: the tables (Schema, Migrate), the insert
+// (Insert) and what relays and operators use (Outbox). It works through
+// database/sql; the driver is the caller's choice.
+package sqlite
 
 import (
 	"context"
@@ -8,40 +11,38 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/crash"
+	"github.com/ringiflow/ringi/outbox/desk"
+	"github.com/ringiflow/ringi/outbox/table"
 )
 
-// SQLite is the Source and Desk over the table of SQLiteSchema. It writes with BEGIN
+// Outbox is the Source and Desk over the tables of Schema. It writes with BEGIN
 // IMMEDIATE in short transactions and holds one connection at a time, so that it
 // may share a pool of a single connection with the database's other writer,
 // which is how SQLite writers wait for each other best. The pool should be opened
 // with a busy_timeout; the driver is the caller's choice. Safe for concurrent use.
-type SQLite struct {
-	deskSQL
+type Outbox struct {
+	outbox.Desk
 	db   *sql.DB
 	turn atomic.Int64 // the tenant that began the last claim
 	kept keptStmts
 }
 
-var (
-	_ Source = (*SQLite)(nil)
-	_ Desk   = (*SQLite)(nil)
-)
+var _ outbox.Source = (*Outbox)(nil)
 
-// NewSQLite returns the source over db, which the caller opens and closes and on
-// which SQLiteSchema has been run.
-func NewSQLite(db *sql.DB) *SQLite {
-	s := &SQLite{db: db}
-	s.deskSQL = deskSQL{DialectSQLite, db, func(ctx context.Context, do func(runner) error) error {
+// New returns the source over db, which the caller opens and closes and on
+// which Schema has been run.
+func New(db *sql.DB) *Outbox {
+	s := &Outbox{db: db}
+	s.Desk = &desk.SQL{Dialect: desk.SQLite, DB: db, Alone: func(ctx context.Context, do func(desk.Tx) error) error {
 		return s.write(ctx, func(tx *sqliteTx) error { return do(tx.Tx) })
 	}}
 	return s
 }
 
 const (
-	// The headers of another writer's row may be JSON that only SQLite reads, such as
-	// names without quotes, which its own function makes plain.
-	sqliteHeaders = `iif(json_valid(headers), headers, json(headers))`
-
 	sqliteAnyDue = `select exists (select 1 from outbox indexed by outbox_due where state < 2 and destination = ?1 and next_at <= ?2
 		and (lease_end is null or lease_end <= ?2))`
 	sqliteTenant = `select tenant from outbox indexed by outbox_due where state < 2 and destination = ? and tenant > ? order by tenant limit 1`
@@ -49,7 +50,7 @@ const (
 	// A row is read whole at once, since nearly all that are looked at are taken;
 	// but not a large payload.
 	sqliteRow = `select o.rowid, o.id, o.tenant, o.aggregatetype, o.aggregateid, o.seq, o.state, o.claim_epoch, o.next_at, coalesce(o.lease_end, 0), length(o.payload),
-		case when length(o.payload) <= 4096 then o.payload end, o.type, o.contenttype, ` + sqliteHeaders + `, o.created_at, o.attempts`
+		case when length(o.payload) <= 4096 then o.payload end, o.type, o.contenttype, ` + desk.SQLiteHeaders + `, o.created_at, o.attempts`
 	// The last column tells whether an earlier row of the key is undelivered.
 	sqliteDue = sqliteRow + `, o.seq > 0 and exists (select 1 from outbox e indexed by outbox_key where e.state < 2 and e.seq > 0 and e.tenant = o.tenant
 			and e.aggregatetype = o.aggregatetype and e.aggregateid = o.aggregateid and e.destination = o.destination and e.seq < o.seq)
@@ -83,9 +84,9 @@ const (
 )
 
 // Claim implements Source. An idle table is found idle without the write lock.
-func (s *SQLite) Claim(ctx context.Context, c Claim) (Batch, error) {
-	if err := c.check(); err != nil {
-		return Batch{}, err
+func (s *Outbox) Claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error) {
+	if err := c.Check(); err != nil {
+		return outbox.Batch{}, err
 	}
 	look, err := s.kept.get(ctx, s.db, sqliteAnyDue)
 	var due bool
@@ -93,38 +94,38 @@ func (s *SQLite) Claim(ctx context.Context, c Claim) (Batch, error) {
 		err = look.QueryRowContext(ctx, c.Destination, c.Now.UnixMicro()).Scan(&due)
 	}
 	if err != nil {
-		return Batch{}, fmt.Errorf("outbox: claim: look for due messages: %w", err)
+		return outbox.Batch{}, fmt.Errorf("outbox: claim: look for due messages: %w", err)
 	}
 	if !due {
-		return Batch{}, nil
+		return outbox.Batch{}, nil
 	}
-	var batch Batch
+	var batch outbox.Batch
 	err = s.write(ctx, func(tx *sqliteTx) error {
-		ch, err := choose(ctx, &sqliteShelf{tx: tx, destination: c.Destination}, c, s.turn.Load())
+		ch, err := table.Choose(ctx, &sqliteShelf{tx: tx, destination: c.Destination}, c, s.turn.Load())
 		if err != nil {
 			return err
 		}
-		batch = Batch{More: ch.more}
-		if err := setBack(ctx, tx, ch.setbacks); err != nil || len(ch.rows) == 0 {
+		batch = outbox.Batch{More: ch.More}
+		if err := setBack(ctx, tx, ch.Setbacks); err != nil || len(ch.Rows) == 0 {
 			return err
 		}
-		s.turn.Store(ch.rows[0].key.Tenant)
-		batch.Messages, err = takeRows(ctx, tx, c, ch.rows)
+		s.turn.Store(ch.Rows[0].Key.Tenant)
+		batch.Messages, err = takeRows(ctx, tx, c, ch.Rows)
 		return err
 	})
 	if err != nil {
-		return Batch{}, fmt.Errorf("outbox: claim: %w", err)
+		return outbox.Batch{}, fmt.Errorf("outbox: claim: %w", err)
 	}
 	return batch, nil
 }
 
-func setBack(ctx context.Context, tx *sqliteTx, setbacks []setback) error {
+func setBack(ctx context.Context, tx *sqliteTx, setbacks []table.Setback) error {
 	if len(setbacks) == 0 {
 		return nil
 	}
 	pairs := make([][2]int64, len(setbacks))
 	for i, b := range setbacks {
-		pairs[i] = [2]int64{b.row.n, b.nextAt}
+		pairs[i] = [2]int64{b.Row.N, b.NextAt}
 	}
 	list, err := json.Marshal(pairs)
 	if err != nil {
@@ -135,20 +136,20 @@ func setBack(ctx context.Context, tx *sqliteTx, setbacks []setback) error {
 }
 
 // takeRows marks the chosen rows as claimed and returns them as messages, in order.
-func takeRows(ctx context.Context, tx *sqliteTx, c Claim, chosen []row) ([]ClaimedMessage, error) {
+func takeRows(ctx context.Context, tx *sqliteTx, c outbox.Claim, chosen []table.Row) ([]outbox.ClaimedMessage, error) {
 	ids := make([]int64, len(chosen))
 	for i, r := range chosen {
-		ids[i] = r.n
+		ids[i] = r.N
 	}
-	if _, err := tx.stmt(ctx, sqliteClaim).ExecContext(ctx, c.By, c.Now.Add(c.Lease).UnixMicro(), numbers(ids, '[', ']')); err != nil {
+	if _, err := tx.stmt(ctx, sqliteClaim).ExecContext(ctx, c.By, c.Now.Add(c.Lease).UnixMicro(), table.Numbers(ids, '[', ']')); err != nil {
 		return nil, err
 	}
-	msgs := make([]ClaimedMessage, len(chosen))
+	msgs := make([]outbox.ClaimedMessage, len(chosen))
 	for i := range chosen {
 		r := &chosen[i]
-		whole := r.whole.(*sqliteWhole)
-		if whole.payload == nil && r.size > 0 {
-			if err := tx.stmt(ctx, sqlitePayload).QueryRowContext(ctx, r.n).Scan(&whole.payload); err != nil {
+		whole := r.Whole.(*sqliteWhole)
+		if whole.payload == nil && r.Size > 0 {
+			if err := tx.stmt(ctx, sqlitePayload).QueryRowContext(ctx, r.N).Scan(&whole.payload); err != nil {
 				return nil, err
 			}
 		}
@@ -158,7 +159,7 @@ func takeRows(ctx context.Context, tx *sqliteTx, c Claim, chosen []row) ([]Claim
 }
 
 // Mark implements Source.
-func (s *SQLite) Mark(ctx context.Context, at time.Time, marks []Mark) (int, error) {
+func (s *Outbox) Mark(ctx context.Context, at time.Time, marks []outbox.Mark) (int, error) {
 	if len(marks) == 0 {
 		return 0, nil
 	}
@@ -170,7 +171,7 @@ func (s *SQLite) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 		}
 		stmt := tx.stmt(ctx, sqliteMark)
 		for _, m := range marks {
-			if m.Outcome == MarkDelivered {
+			if m.Outcome == outbox.MarkDelivered {
 				continue
 			}
 			n, err := markRow(ctx, stmt, m)
@@ -178,8 +179,8 @@ func (s *SQLite) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 				return fmt.Errorf("message %s: %w", m.ID, err)
 			}
 			applied += n
-			if m.Outcome == MarkDead {
-				crash(CrashDeadLetter)
+			if m.Outcome == outbox.MarkDead {
+				crash.At(crash.DeadLetter)
 			}
 		}
 		return nil
@@ -190,11 +191,11 @@ func (s *SQLite) Mark(ctx context.Context, at time.Time, marks []Mark) (int, err
 	return int(applied), nil
 }
 
-func markDelivered(ctx context.Context, tx *sqliteTx, at time.Time, marks []Mark) (int64, error) {
+func markDelivered(ctx context.Context, tx *sqliteTx, at time.Time, marks []outbox.Mark) (int64, error) {
 	list := []byte{'['}
 	for i := range marks {
 		m := &marks[i]
-		if m.Outcome != MarkDelivered {
+		if m.Outcome != outbox.MarkDelivered {
 			continue
 		}
 		id, err := json.Marshal(m.ID) // that of another writer's row may be any text
@@ -217,20 +218,20 @@ func markDelivered(ctx context.Context, tx *sqliteTx, at time.Time, marks []Mark
 	return res.RowsAffected()
 }
 
-func markRow(ctx context.Context, stmt *sql.Stmt, m Mark) (int64, error) {
+func markRow(ctx context.Context, stmt *sql.Stmt, m outbox.Mark) (int64, error) {
 	var nextAt, reason any
-	state, giveBack := Pending, 0
+	state, giveBack := outbox.Pending, 0
 	if m.Error != "" {
 		reason = m.Error
 	}
 	switch m.Outcome {
-	case MarkDead:
-		state = Dead
-	case MarkParked:
-		state, nextAt = Parked, never
-	case MarkFailed:
+	case outbox.MarkDead:
+		state = outbox.Dead
+	case outbox.MarkParked:
+		state, nextAt = outbox.Parked, table.Never
+	case outbox.MarkFailed:
 		nextAt = m.NextAt.UnixMicro()
-	case MarkReleased:
+	case outbox.MarkReleased:
 		nextAt, giveBack = m.NextAt.UnixMicro(), 1
 	}
 	res, err := stmt.ExecContext(ctx, int64(state), nextAt, giveBack, reason, m.ID, m.Epoch)
@@ -241,14 +242,14 @@ func markRow(ctx context.Context, stmt *sql.Stmt, m Mark) (int64, error) {
 }
 
 // Prune implements Source.
-func (s *SQLite) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
+func (s *Outbox) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
 	var n int64
 	err := s.write(ctx, func(tx *sqliteTx) error {
 		res, err := tx.stmt(ctx, sqlitePrune).ExecContext(ctx, before.UnixMicro(), limit)
 		if err != nil {
 			return err
 		}
-		crash(CrashPruning)
+		crash.At(crash.Pruning)
 		n, err = res.RowsAffected()
 		return err
 	})
@@ -259,18 +260,18 @@ func (s *SQLite) Prune(ctx context.Context, before time.Time, limit int) (int, e
 }
 
 // Stats implements Source.
-func (s *SQLite) Stats(ctx context.Context) (Stats, error) {
-	var st Stats
+func (s *Outbox) Stats(ctx context.Context) (outbox.Stats, error) {
+	var st outbox.Stats
 	var oldest sql.NullInt64
 	err := s.db.QueryRowContext(ctx, sqliteStats).Scan(&st.Pending, &st.Claimed, &st.Parked, &st.Failing, &oldest)
 	if err == nil {
 		err = s.db.QueryRowContext(ctx, sqliteDead).Scan(&st.Dead)
 	}
 	if err != nil {
-		return Stats{}, fmt.Errorf("outbox: stats: %w", err)
+		return outbox.Stats{}, fmt.Errorf("outbox: stats: %w", err)
 	}
 	if oldest.Valid {
-		st.Oldest = fromMicro(oldest.Int64)
+		st.Oldest = table.Time(oldest.Int64)
 	}
 	return st, nil
 }

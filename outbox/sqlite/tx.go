@@ -1,4 +1,4 @@
-package outbox
+package sqlite
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (t *sqliteTx) stmt(ctx context.Context, query string) *sql.Stmt {
 
 // write runs do in a transaction that takes the write lock at its beginning: one
 // that took it at its first write could find the rows that it chose changed.
-func (s *SQLite) write(ctx context.Context, do func(*sqliteTx) error) (err error) {
+func (s *Outbox) write(ctx context.Context, do func(*sqliteTx) error) (err error) {
 	kept := make(map[string]*sql.Stmt, len(sqliteInside))
 	for _, query := range sqliteInside {
 		if kept[query], err = s.kept.get(ctx, s.db, query); err != nil {

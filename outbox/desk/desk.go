@@ -1,4 +1,6 @@
-package outbox
+// Package desk is the outbox.Desk of databases that speak SQL: what an operator does
+// with messages, in statements that differ little from one database to the next.
+package desk
 
 import (
 	"context"
@@ -9,10 +11,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/table"
 )
 
-// runner is a transaction that a desk works in.
-type runner interface {
+// Dialect is a database that the statements are written for.
+type Dialect int
+
+// The dialects.
+const (
+	SQLite Dialect = iota
+	Postgres
+)
+
+// Tx is a transaction that a desk works in.
+type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -35,20 +49,27 @@ const (
 		group by destination, tenant order by destination, tenant`
 )
 
-// deskSQL is the Desk of a database; SQLite and Postgres embed it.
-type deskSQL struct {
-	dialect Dialect
-	pool    *sql.DB
+// SQLiteHeaders is the column headers in SQLite as JSON that anybody reads: that of
+// another writer's row may be JSON that only SQLite reads, such as names without
+// quotes, which its own function makes plain.
+const SQLiteHeaders = `iif(json_valid(headers), headers, json(headers))`
 
-	// alone does something in a transaction that no claim runs beside: one that
+// SQL is the Desk of a database. Safe for concurrent use.
+type SQL struct {
+	Dialect Dialect
+	DB      *sql.DB
+
+	// Alone does something in a transaction that no claim runs beside: one that
 	// has seen a parked message could set its followers back after they were let
 	// go on.
-	alone func(ctx context.Context, do func(runner) error) error
+	Alone func(ctx context.Context, do func(Tx) error) error
 }
 
+var _ outbox.Desk = (*SQL)(nil)
+
 // List implements Desk.
-func (d deskSQL) List(ctx context.Context, f Filter) ([]Entry, error) {
-	list, err := d.list(ctx, d.pool, f)
+func (d *SQL) List(ctx context.Context, f outbox.Filter) ([]outbox.Entry, error) {
+	list, err := d.list(ctx, d.DB, f)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: list: %w", err)
 	}
@@ -56,43 +77,43 @@ func (d deskSQL) List(ctx context.Context, f Filter) ([]Entry, error) {
 }
 
 // Retry implements Desk.
-func (d deskSQL) Retry(ctx context.Context, at time.Time, f Filter) (int, error) {
-	if err := f.only([]State{Dead, Parked}, Pending); err != nil {
+func (d *SQL) Retry(ctx context.Context, at time.Time, f outbox.Filter) (int, error) {
+	if err := f.Only([]outbox.State{outbox.Dead, outbox.Parked}, outbox.Pending); err != nil {
 		return 0, err
 	}
 	return d.do(ctx, "retry", at, f, d.reopen)
 }
 
 // Resend implements Desk.
-func (d deskSQL) Resend(ctx context.Context, at time.Time, f Filter) (int, error) {
-	if err := f.only([]State{Delivered}); err != nil {
+func (d *SQL) Resend(ctx context.Context, at time.Time, f outbox.Filter) (int, error) {
+	if err := f.Only([]outbox.State{outbox.Delivered}); err != nil {
 		return 0, err
 	}
 	return d.do(ctx, "resend", at, f, d.resend)
 }
 
 // Purge implements Desk.
-func (d deskSQL) Purge(ctx context.Context, at time.Time, f Filter) (int, error) {
-	if err := f.only([]State{Dead}, Parked, Delivered); err != nil {
+func (d *SQL) Purge(ctx context.Context, at time.Time, f outbox.Filter) (int, error) {
+	if err := f.Only([]outbox.State{outbox.Dead}, outbox.Parked, outbox.Delivered); err != nil {
 		return 0, err
 	}
 	return d.do(ctx, "purge", at, f, d.purge)
 }
 
 // Backlog implements Desk.
-func (d deskSQL) Backlog(ctx context.Context) ([]Depth, error) {
-	list, err := d.backlog(ctx, d.pool)
+func (d *SQL) Backlog(ctx context.Context) ([]outbox.Depth, error) {
+	list, err := d.backlog(ctx, d.DB)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: backlog: %w", err)
 	}
 	return list, nil
 }
 
-func (d deskSQL) do(ctx context.Context, what string, at time.Time, f Filter, do func(context.Context, runner, time.Time, Filter) ([]string, error)) (n int, err error) {
-	err = d.alone(ctx, func(r runner) error {
+func (d *SQL) do(ctx context.Context, what string, at time.Time, f outbox.Filter, do func(context.Context, Tx, time.Time, outbox.Filter) ([]string, error)) (n int, err error) {
+	err = d.Alone(ctx, func(r Tx) error {
 		ids, err := do(ctx, r, at, f)
 		if err == nil && len(ids) > 0 {
-			err = d.note(ctx, r, Change{at, what, storable(f.Reason), ids})
+			err = d.note(ctx, r, outbox.Change{At: at, Verb: what, Reason: outbox.Storable(f.Reason), Messages: ids})
 		}
 		n = len(ids)
 		return err
@@ -112,7 +133,7 @@ type query struct {
 
 // arg adds an argument and returns how the text names it.
 func (q *query) arg(value any) string {
-	if at, ok := value.(time.Time); ok && q.dialect == DialectSQLite {
+	if at, ok := value.(time.Time); ok && q.dialect == SQLite {
 		value = at.UnixMicro()
 	}
 	q.args = append(q.args, value)
@@ -121,7 +142,7 @@ func (q *query) arg(value any) string {
 
 // place is the name of the last argument.
 func (q *query) place() string {
-	if q.dialect == DialectSQLite {
+	if q.dialect == SQLite {
 		return "?" + strconv.Itoa(len(q.args))
 	}
 	return "$" + strconv.Itoa(len(q.args))
@@ -134,7 +155,7 @@ func (q *query) among(column string, values any, cast string) error {
 	if err != nil {
 		return err
 	}
-	if q.dialect == DialectSQLite {
+	if q.dialect == SQLite {
 		fmt.Fprintf(&q.text, " and %s in (select value from json_each(%s))", column, q.arg(string(list)))
 		return nil
 	}
@@ -143,11 +164,11 @@ func (q *query) among(column string, values any, cast string) error {
 }
 
 // where adds the conditions of a filter.
-func (q *query) where(f Filter) error {
+func (q *query) where(f outbox.Filter) error {
 	q.text.WriteString("1 = 1")
 	if f.IDs != nil {
 		// Others no row has, and PostgreSQL would refuse all for one of them.
-		ids := slices.DeleteFunc(slices.Clone(f.IDs), func(id string) bool { return !canonicalUUID(id) })
+		ids := slices.DeleteFunc(slices.Clone(f.IDs), func(id string) bool { return !outbox.IsID(id) })
 		if err := q.among("id", ids, "uuid"); err != nil {
 			return err
 		}
@@ -175,43 +196,43 @@ func (q *query) where(f Filter) error {
 		}
 	}
 	if f.After != "" {
-		if !canonicalUUID(f.After) {
-			return fmt.Errorf("%w: it is %q", ErrAfter, clip(f.After))
+		if err := f.Check(); err != nil {
+			return err
 		}
 		cast := ""
-		if q.dialect == DialectPostgres {
+		if q.dialect == Postgres {
 			cast = "::text::uuid"
 		}
 		q.text.WriteString(" and id > " + q.arg(f.After) + cast)
 	}
-	q.text.WriteString(" order by id limit " + q.arg(f.limit()))
+	q.text.WriteString(" order by id limit " + q.arg(f.Most()))
 	return nil
 }
 
-func (d deskSQL) query(begin string) *query {
-	q := &query{dialect: d.dialect}
+func (d *SQL) query(begin string) *query {
+	q := &query{dialect: d.Dialect}
 	q.text.WriteString(begin)
 	return q
 }
 
 // headers is the column of that name as JSON that anybody reads.
-func (d deskSQL) headers() string {
-	if d.dialect == DialectSQLite {
-		return sqliteHeaders
+func (d *SQL) headers() string {
+	if d.Dialect == SQLite {
+		return SQLiteHeaders
 	}
 	return "headers"
 }
 
 // time is a column of times, and null where another writer put one that no calendar
 // has, such as infinity.
-func (d deskSQL) time(column string) string {
-	if d.dialect == DialectSQLite {
-		return fmt.Sprintf("case when %s between %d and %d then %[1]s end", column, dawn, never)
+func (d *SQL) time(column string) string {
+	if d.Dialect == SQLite {
+		return fmt.Sprintf("case when %s between %d and %d then %[1]s end", column, table.Dawn, table.Never)
 	}
 	return fmt.Sprintf("case when %s between '0001-01-01 00:00:00Z' and '9999-12-31 23:59:59Z' then %[1]s end", column)
 }
 
-func (d deskSQL) list(ctx context.Context, r runner, f Filter) ([]Entry, error) {
+func (d *SQL) list(ctx context.Context, r Tx, f outbox.Filter) ([]outbox.Entry, error) {
 	q := d.query(fmt.Sprintf(deskList, d.headers(), d.time("created_at"), d.time("coalesce(lease_end, next_at)"), d.time("delivered_at")))
 	if err := q.where(f); err != nil {
 		return nil, err
@@ -221,9 +242,9 @@ func (d deskSQL) list(ctx context.Context, r runner, f Filter) ([]Entry, error) 
 		return nil, err
 	}
 	defer rows.Close()
-	var list []Entry
+	var list []outbox.Entry
 	for rows.Next() {
-		var e Entry
+		var e outbox.Entry
 		var headers string
 		var created, next, delivered moment
 		if err := rows.Scan(&e.ID, &e.Tenant, &e.Destination, &e.AggregateType, &e.AggregateID, &e.Type, &e.Payload, &e.ContentType, &headers,
@@ -231,7 +252,7 @@ func (d deskSQL) list(ctx context.Context, r runner, f Filter) ([]Entry, error) 
 			return nil, err
 		}
 		// What a relay says of headers that nobody can read is the last error.
-		e.Headers, _ = decodeHeaders(headers)
+		e.Headers, _ = table.DecodeHeaders(headers)
 		e.CreatedAt, e.NextAt, e.DeliveredAt, e.Unordered = created.Time, next.Time, delivered.Time, e.Seq == 0
 		list = append(list, e)
 	}
@@ -247,7 +268,7 @@ func (m *moment) Scan(value any) error {
 	case nil:
 		m.Time = time.Time{}
 	case int64:
-		m.Time = fromMicro(v)
+		m.Time = table.Time(v)
 	case time.Time:
 		m.Time = v.UTC()
 	default:
@@ -257,30 +278,30 @@ func (m *moment) Scan(value any) error {
 }
 
 // reopen makes the selected messages due.
-func (d deskSQL) reopen(ctx context.Context, r runner, at time.Time, f Filter) ([]string, error) {
+func (d *SQL) reopen(ctx context.Context, r Tx, at time.Time, f outbox.Filter) ([]string, error) {
 	q := d.query("")
 	q.text.WriteString("update outbox set state = 0, attempts = 0, next_at = " + q.arg(at) + ", delivered_at = null, lease_end = null, claimed_by = null where id in (select id from outbox where ")
 	return d.change(ctx, r, at, f, q)
 }
 
 // purge deletes the selected messages.
-func (d deskSQL) purge(ctx context.Context, r runner, at time.Time, f Filter) ([]string, error) {
+func (d *SQL) purge(ctx context.Context, r Tx, at time.Time, f outbox.Filter) ([]string, error) {
 	return d.change(ctx, r, at, f, d.query("delete from outbox where id in (select id from outbox where "))
 }
 
 // change runs a statement that ends in the selection, lets go on what waited for
 // the selected messages, and returns their ids.
-func (d deskSQL) change(ctx context.Context, r runner, at time.Time, f Filter, q *query) ([]string, error) {
+func (d *SQL) change(ctx context.Context, r Tx, at time.Time, f outbox.Filter, q *query) ([]string, error) {
 	if err := q.where(f); err != nil {
 		return nil, err
 	}
 	q.text.WriteString(") returning id")
 	ids, err := listIDs(r.QueryContext(ctx, q.text.String(), q.args...))
-	if err != nil || len(ids) == 0 || !slices.Contains(f.States, Parked) {
+	if err != nil || len(ids) == 0 || !slices.Contains(f.States, outbox.Parked) {
 		return ids, err
 	}
 	release := d.query("")
-	release.text.WriteString("update outbox as o set next_at = " + release.arg(at) + " where next_at = " + release.arg(fromMicro(never)) + deskRelease)
+	release.text.WriteString("update outbox as o set next_at = " + release.arg(at) + " where next_at = " + release.arg(table.Time(table.Never)) + deskRelease)
 	_, err = r.ExecContext(ctx, release.text.String(), release.args...)
 	return ids, err
 }
@@ -303,14 +324,14 @@ func listIDs(rows *sql.Rows, err error) ([]string, error) {
 }
 
 // note writes down what is being done, and why.
-func (d deskSQL) note(ctx context.Context, r runner, c Change) error {
+func (d *SQL) note(ctx context.Context, r Tx, c outbox.Change) error {
 	ids, err := json.Marshal(c.Messages)
 	if err != nil {
 		return err
 	}
 	q := d.query("insert into outbox_change (at, verb, reason, messages) values (")
 	q.text.WriteString(q.arg(c.At) + ", " + q.arg(c.Verb) + ", " + q.arg(c.Reason) + ", " + q.arg(string(ids)))
-	if d.dialect == DialectPostgres {
+	if d.Dialect == Postgres {
 		q.text.WriteString("::text::jsonb")
 	}
 	q.text.WriteString(")")
@@ -321,17 +342,17 @@ func (d deskSQL) note(ctx context.Context, r runner, c Change) error {
 }
 
 // Changes implements Desk.
-func (d deskSQL) Changes(ctx context.Context, limit int) ([]Change, error) {
+func (d *SQL) Changes(ctx context.Context, limit int) ([]outbox.Change, error) {
 	q := d.query("select at, verb, reason, messages from outbox_change order by id desc limit ")
-	q.text.WriteString(q.arg((&Filter{Limit: limit}).limit()))
-	rows, err := d.pool.QueryContext(ctx, q.text.String(), q.args...)
+	q.text.WriteString(q.arg((&outbox.Filter{Limit: limit}).Most()))
+	rows, err := d.DB.QueryContext(ctx, q.text.String(), q.args...)
 	if err != nil {
 		return nil, fmt.Errorf("outbox: changes: %w", err)
 	}
 	defer rows.Close()
-	var list []Change
+	var list []outbox.Change
 	for rows.Next() {
-		var c Change
+		var c outbox.Change
 		var at moment
 		var ids string
 		if err = rows.Scan(&at, &c.Verb, &c.Reason, &ids); err == nil {
@@ -347,9 +368,9 @@ func (d deskSQL) Changes(ctx context.Context, limit int) ([]Change, error) {
 }
 
 // anyOld tells whether a selected message was delivered too long ago.
-func (d deskSQL) anyOld(ctx context.Context, r runner, at time.Time, f Filter) (bool, error) {
+func (d *SQL) anyOld(ctx context.Context, r Tx, at time.Time, f outbox.Filter) (bool, error) {
 	q := d.query("")
-	q.text.WriteString("select count(*) from outbox where delivered_at < " + q.arg(at.Add(-ResendWithin)) + " and id in (select id from outbox where ")
+	q.text.WriteString("select count(*) from outbox where delivered_at < " + q.arg(at.Add(-outbox.ResendWithin)) + " and id in (select id from outbox where ")
 	if err := q.where(f); err != nil {
 		return false, err
 	}
@@ -368,28 +389,28 @@ func (d deskSQL) anyOld(ctx context.Context, r runner, at time.Time, f Filter) (
 	return n > 0, rows.Err()
 }
 
-func (d deskSQL) resend(ctx context.Context, r runner, at time.Time, f Filter) ([]string, error) {
+func (d *SQL) resend(ctx context.Context, r Tx, at time.Time, f outbox.Filter) ([]string, error) {
 	if !f.Old {
 		old, err := d.anyOld(ctx, r, at, f)
 		if err != nil {
 			return nil, err
 		}
 		if old {
-			return nil, ErrResendOld
+			return nil, outbox.ErrResendOld
 		}
 	}
 	return d.reopen(ctx, r, at, f)
 }
 
-func (d deskSQL) backlog(ctx context.Context, r runner) ([]Depth, error) {
+func (d *SQL) backlog(ctx context.Context, r Tx) ([]outbox.Depth, error) {
 	rows, err := r.QueryContext(ctx, fmt.Sprintf(deskBacklog, d.time("created_at")))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	list := []Depth{}
+	list := []outbox.Depth{}
 	for rows.Next() {
-		var p Depth
+		var p outbox.Depth
 		var oldest moment
 		if err := rows.Scan(&p.Destination, &p.Tenant, &p.Pending, &p.Claimed, &p.Parked, &p.Failing, &p.Dead, &oldest); err != nil {
 			return nil, err

@@ -1,6 +1,6 @@
 //go:build crashpoints && unix
 
-package outbox
+package crash
 
 import (
 	"os"
@@ -14,10 +14,10 @@ import (
 // constant: only a build for crash tests has it, and that process dies of it
 var passes atomic.Int64
 
-// crash kills the process, as a power cut would, when RINGI_CRASHPOINT says so.
+// At kills the process, as a power cut would, when RINGI_CRASHPOINT says so.
 // At the place where a lease is to be lost it stops instead, until somebody
 // sends SIGCONT.
-func crash(point string) {
+func At(point string) {
 	name, count, _ := strings.Cut(os.Getenv("RINGI_CRASHPOINT"), ":")
 	if name != point {
 		return
@@ -30,7 +30,7 @@ func crash(point string) {
 		return
 	}
 	signal := syscall.SIGKILL
-	if point == CrashPublishing {
+	if point == Publishing {
 		signal = syscall.SIGSTOP
 	}
 	// The signal to oneself cannot fail; what follows runs only after a stop.

@@ -1,4 +1,4 @@
-package outbox
+package postgres
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/table"
 )
 
 // A message is due when it is written, and at once if the writer's clock is ahead of
@@ -65,7 +68,7 @@ func (s *Statement) Fault(err error) error {
 	// The numbers of a key have another index, which only a writer can break who
 	// gives numbers of his own.
 	if errors.As(err, &coded) && coded.SQLState() == uniqueViolation && !strings.Contains(err.Error(), "outbox_key") {
-		err = fmt.Errorf("%w (%w)", ErrDuplicate, err)
+		err = fmt.Errorf("%w (%w)", outbox.ErrDuplicate, err)
 	}
 	return fmt.Errorf("outbox: insert %d messages: %w", s.Rows, err)
 }
@@ -78,13 +81,13 @@ func (s *Statement) Answer(changed int64) error {
 	return fmt.Errorf("outbox: insert %d messages: the database wrote %d; is there a trigger or a rule on the table?", s.Rows, changed)
 }
 
-// PostgresInsert checks messages and returns the one statement that writes them
+// InsertStatement checks messages and returns the one statement that writes them
 // in PostgreSQL, numbered per aggregate in the order given; for those who send it
 // themselves, such as in a pipeline. It must be the last statement of its
 // transaction but the commit: it takes the aggregates' head rows, in key order,
 // and holds them until the commit. Of no messages at all it makes an error.
-func PostgresInsert(msgs ...Message) (Statement, error) {
-	groups, err := arrange(msgs)
+func InsertStatement(msgs ...outbox.Message) (Statement, error) {
+	groups, err := table.Arrange(msgs)
 	if err != nil {
 		return Statement{}, err
 	}
@@ -97,8 +100,8 @@ func PostgresInsert(msgs ...Message) (Statement, error) {
 	return pgInsertAll(msgs, groups)
 }
 
-func pgInsertOne(m *Message) (Statement, error) {
-	headers, err := encodeHeaders(m.Headers)
+func pgInsertOne(m *outbox.Message) (Statement, error) {
+	headers, err := table.EncodeHeaders(m.Headers)
 	if err != nil {
 		return Statement{}, fmt.Errorf("outbox: message %s: encode headers: %w", m.ID, err)
 	}
@@ -117,19 +120,19 @@ func pgInsertOne(m *Message) (Statement, error) {
 	return s, nil
 }
 
-func pgInsertAll(msgs []Message, groups []group) (Statement, error) {
+func pgInsertAll(msgs []outbox.Message, groups []table.Group) (Statement, error) {
 	behind := make([]int64, len(msgs)) // how far below the head; negative when unordered
 	for i := range behind {
 		behind[i] = -1
 	}
 	heads := pgArrays(4, len(groups), 16)
 	for _, g := range groups {
-		heads[0].number(g.key.Tenant)
-		heads[1].text(g.key.AggregateType)
-		heads[2].text(g.key.AggregateID)
-		heads[3].number(int64(len(g.members)))
-		for j, m := range g.members {
-			behind[m] = int64(len(g.members) - 1 - j)
+		heads[0].number(g.Key.Tenant)
+		heads[1].text(g.Key.AggregateType)
+		heads[2].text(g.Key.AggregateID)
+		heads[3].number(int64(len(g.Members)))
+		for j, m := range g.Members {
+			behind[m] = int64(len(g.Members) - 1 - j)
 		}
 	}
 	rows := pgArrays(13, len(msgs), 32)
@@ -140,7 +143,7 @@ func pgInsertAll(msgs []Message, groups []group) (Statement, error) {
 	payloads := make([]byte, 0, size)
 	for i := range msgs {
 		m := &msgs[i]
-		headers, err := encodeHeaders(m.Headers)
+		headers, err := table.EncodeHeaders(m.Headers)
 		if err != nil {
 			return Statement{}, fmt.Errorf("outbox: message %s: encode headers: %w", m.ID, err)
 		}
@@ -162,13 +165,13 @@ func pgInsertAll(msgs []Message, groups []group) (Statement, error) {
 	return Statement{SQL: pgInsertMany, Args: append(args, pgParams(rows[11:])...), Rows: int64(len(msgs))}, nil
 }
 
-// InsertPostgres writes messages in the caller's open transaction, as
-// InsertSQLite does, in one statement. Package outbox/postgres has it for pgx.
-func InsertPostgres(ctx context.Context, tx Tx, msgs ...Message) error {
+// InsertSQL writes messages in the caller's open transaction of database/sql, as
+// Insert does in one of pgx.
+func InsertSQL(ctx context.Context, tx outbox.Tx, msgs ...outbox.Message) error {
 	if len(msgs) == 0 {
 		return nil
 	}
-	s, err := PostgresInsert(msgs...)
+	s, err := InsertStatement(msgs...)
 	if err != nil {
 		return err
 	}

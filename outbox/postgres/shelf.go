@@ -1,12 +1,14 @@
-package outbox
+package postgres
 
 import (
 	"context"
 	"database/sql"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
+
+	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/table"
 )
 
 const (
@@ -71,26 +73,26 @@ type look struct {
 	busy bool  // the last claim found something
 	turn int64 // the tenant that began the last claim
 
-	parts   string          // the partitions that the rest is about
-	tenants []int64         // nil: nothing is remembered
-	low     map[int64]int64 // when each tenant's first due row was due
-	heads   map[Key]int64   // the number of each key's head
-	again   time.Time       // by the clock of the claims, when everything is to be looked at again
+	parts   string               // the partitions that the rest is about
+	tenants []int64              // nil: nothing is remembered
+	low     map[int64]int64      // when each tenant's first due row was due
+	heads   map[outbox.Key]int64 // the number of each key's head
+	again   time.Time            // by the clock of the claims, when everything is to be looked at again
 }
 
 // choose chooses what to claim, with a short look if one will do.
-func (l *look) choose(ctx context.Context, tx *sql.Tx, c Claim, fences map[int]int64) (choice, error) {
+func (l *look) choose(ctx context.Context, tx *sql.Tx, c outbox.Claim, fences map[int]int64) (table.Choice, error) {
 	sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, parts: partList(fences), look: l}
 	if l.tenants != nil && l.parts == sh.parts && c.Now.Before(l.again) {
-		ch, err := choose(ctx, sh, c, l.turn)
-		if err != nil || len(ch.rows) > 0 {
+		ch, err := table.Choose(ctx, sh, c, l.turn)
+		if err != nil || len(ch.Rows) > 0 {
 			return ch, err
 		}
 	}
-	l.parts, l.tenants, l.low, l.heads = sh.parts, nil, map[int64]int64{}, map[Key]int64{}
+	l.parts, l.tenants, l.low, l.heads = sh.parts, nil, map[int64]int64{}, map[outbox.Key]int64{}
 	begun := time.Now()
 	sh.ahead = nil
-	ch, err := choose(ctx, sh, c, l.turn)
+	ch, err := table.Choose(ctx, sh, c, l.turn)
 	l.again = c.Now.Add(fullLookShare * time.Since(begun))
 	return ch, err
 }
@@ -106,12 +108,12 @@ type pgShelf struct {
 	limit       int
 	look        *look
 
-	ahead map[int64][]row // first rows, read but not handed out
-	most  int             // how many of each were asked for
-	page  []row           // the last that were handed out
+	ahead map[int64][]table.Row // first rows, read but not handed out
+	most  int                   // how many of each were asked for
+	page  []table.Row           // the last that were handed out
 }
 
-func (sh *pgShelf) tenants(ctx context.Context) ([]int64, error) {
+func (sh *pgShelf) Tenants(ctx context.Context) ([]int64, error) {
 	if sh.look.tenants == nil {
 		list, err := sh.allTenants(ctx)
 		if err != nil || len(list) == 0 {
@@ -119,7 +121,7 @@ func (sh *pgShelf) tenants(ctx context.Context) ([]int64, error) {
 		}
 		sh.look.tenants = list
 	}
-	return sh.look.tenants, sh.first(ctx, inTurn(sh.look.tenants, sh.look.turn))
+	return sh.look.tenants, sh.first(ctx, table.InTurn(sh.look.tenants, sh.look.turn))
 }
 
 func (sh *pgShelf) allTenants(ctx context.Context) ([]int64, error) {
@@ -142,50 +144,50 @@ func (sh *pgShelf) allTenants(ctx context.Context) ([]int64, error) {
 // first reads the first due rows of the tenants whose turn comes first.
 func (sh *pgShelf) first(ctx context.Context, turns []int64) error {
 	turns = turns[:min(len(turns), sh.limit)]
-	sh.most = min(page, morePerTenant+sh.limit/len(turns))
-	sh.ahead = make(map[int64][]row, len(turns))
+	sh.most = min(table.Page, morePerTenant+sh.limit/len(turns))
+	sh.ahead = make(map[int64][]table.Row, len(turns))
 	from := pgArrays(2, len(turns), 24)
 	for _, t := range turns {
 		sh.ahead[t] = nil
 		from[0].number(t)
 		if low, known := sh.look.low[t]; known {
-			from[1].time(fromMicro(low))
+			from[1].time(table.Time(low))
 		} else {
 			from[1].plain("-infinity")
 		}
 	}
-	rows, err := sh.list(ctx, pgFirst, from[0].String(), from[1].String(), sh.destination, fromMicro(sh.now), sh.parts, sh.most)
+	rows, err := sh.list(ctx, pgFirst, from[0].String(), from[1].String(), sh.destination, table.Time(sh.now), sh.parts, sh.most)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		t := r.key.Tenant
+		t := r.Key.Tenant
 		if len(sh.ahead[t]) == 0 {
-			sh.look.low[t] = r.nextAt
+			sh.look.low[t] = r.NextAt
 		}
 		sh.ahead[t] = append(sh.ahead[t], r)
 	}
 	return nil
 }
 
-func (sh *pgShelf) due(ctx context.Context, tenant, now int64, last row) ([]row, bool, error) {
-	if rows, ok := sh.ahead[tenant]; ok && last.id == "" {
+func (sh *pgShelf) Due(ctx context.Context, tenant, now int64, last table.Row) ([]table.Row, bool, error) {
+	if rows, ok := sh.ahead[tenant]; ok && last.ID == "" {
 		delete(sh.ahead, tenant)
 		sh.page = rows
 		return rows, len(rows) < sh.most, nil
 	}
-	from := sql.NullTime{Time: fromMicro(last.nextAt), Valid: last.id != ""}
-	if last.id == "" {
-		last.id = "00000000-0000-0000-0000-000000000000"
+	from := sql.NullTime{Time: table.Time(last.NextAt), Valid: last.ID != ""}
+	if last.ID == "" {
+		last.ID = "00000000-0000-0000-0000-000000000000"
 	}
-	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, fromMicro(now), sh.parts, from, last.id, page)
+	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, table.Time(now), sh.parts, from, last.ID, table.Page)
 	sh.page = rows
-	return rows, len(rows) < page, err
+	return rows, len(rows) < table.Page, err
 }
 
 // runs reads of a key that the page has one row of, which is the usual case, only
 // whether that row is its head, and of all others the rows.
-func (sh *pgShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, error) {
+func (sh *pgShelf) Runs(ctx context.Context, most map[outbox.Key]int) (map[outbox.Key][]table.Row, error) {
 	if len(most) == 0 {
 		return nil, nil
 	}
@@ -209,16 +211,16 @@ func (sh *pgShelf) runs(ctx context.Context, most map[Key]int) (map[Key][]row, e
 		return nil, err
 	}
 	for _, r := range rows {
-		if len(runs[r.key]) == 0 {
-			sh.look.heads[r.key] = r.seq
+		if len(runs[r.Key]) == 0 {
+			sh.look.heads[r.Key] = r.Seq
 		}
-		runs[r.key] = append(runs[r.key], r)
+		runs[r.Key] = append(runs[r.Key], r)
 	}
 	return runs, nil
 }
 
 // want adds a key, and where its head is looked for, to the arrays of a query.
-func (sh *pgShelf) want(wants []pgArray, key Key) {
+func (sh *pgShelf) want(wants []pgArray, key outbox.Key) {
 	wants[0].number(key.Tenant)
 	wants[1].text(key.AggregateType)
 	wants[2].text(key.AggregateID)
@@ -226,13 +228,13 @@ func (sh *pgShelf) want(wants []pgArray, key Key) {
 }
 
 // single returns the runs of those keys whose head is their only row of the page.
-func (sh *pgShelf) single(ctx context.Context, most map[Key]int) (map[Key][]row, error) {
-	runs := make(map[Key][]row, len(most))
-	asked := make([]*row, 0, len(most))
+func (sh *pgShelf) single(ctx context.Context, most map[outbox.Key]int) (map[outbox.Key][]table.Row, error) {
+	runs := make(map[outbox.Key][]table.Row, len(most))
+	asked := make([]*table.Row, 0, len(most))
 	wants := pgArrays(4, len(most), 16)
 	for i := range sh.page {
-		if r := &sh.page[i]; r.seq > 0 && most[r.key] == 1 {
-			sh.want(wants, r.key)
+		if r := &sh.page[i]; r.Seq > 0 && most[r.Key] == 1 {
+			sh.want(wants, r.Key)
 			asked = append(asked, r)
 		}
 	}
@@ -251,9 +253,9 @@ func (sh *pgShelf) single(ctx context.Context, most map[Key]int) (map[Key][]row,
 			return nil, err
 		}
 		r := asked[n]
-		sh.look.heads[r.key] = seq
-		if seq == r.seq {
-			runs[r.key] = []row{*r}
+		sh.look.heads[r.Key] = seq
+		if seq == r.Seq {
+			runs[r.Key] = []table.Row{*r}
 		}
 	}
 	return runs, rows.Err()
@@ -268,37 +270,37 @@ type pgWhole struct {
 }
 
 // message is the row as it is after its claim.
-func (w *pgWhole) message(r *row, destination string) ClaimedMessage {
-	m := ClaimedMessage{
-		Message: Message{
-			ID: r.id, Tenant: r.key.Tenant, AggregateType: r.key.AggregateType, AggregateID: r.key.AggregateID, Type: w.kind, Payload: w.payload,
-			ContentType: w.contentType, Destination: destination, Unordered: r.seq == 0, Seq: r.seq, CreatedAt: w.created.Time.UTC(),
+func (w *pgWhole) message(r *table.Row, destination string) outbox.ClaimedMessage {
+	m := outbox.ClaimedMessage{
+		Message: outbox.Message{
+			ID: r.ID, Tenant: r.Key.Tenant, AggregateType: r.Key.AggregateType, AggregateID: r.Key.AggregateID, Type: w.kind, Payload: w.payload,
+			ContentType: w.contentType, Destination: destination, Unordered: r.Seq == 0, Seq: r.Seq, CreatedAt: w.created.Time.UTC(),
 		},
-		Attempt: w.attempts + 1, Orphaned: r.state == Claimed, Epoch: r.epoch + 1,
+		Attempt: w.attempts + 1, Orphaned: r.State == outbox.Claimed, Epoch: r.Epoch + 1,
 	}
-	m.read(w.headers, w.created.Valid)
+	table.Read(&m, w.headers, w.created.Valid)
 	return m
 }
 
-func (sh *pgShelf) list(ctx context.Context, query string, args ...any) ([]row, error) {
+func (sh *pgShelf) list(ctx context.Context, query string, args ...any) ([]table.Row, error) {
 	rows, err := sh.tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var list []row
+	var list []table.Row
 	for rows.Next() {
 		w := new(pgWhole)
-		r := row{whole: w}
+		r := table.Row{Whole: w}
 		var nextAt time.Time
 		var lease sql.NullTime
-		if err := rows.Scan(&r.id, &r.key.Tenant, &r.key.AggregateType, &r.key.AggregateID, &r.seq, &r.state, &r.epoch, &nextAt, &lease, &r.size,
+		if err := rows.Scan(&r.ID, &r.Key.Tenant, &r.Key.AggregateType, &r.Key.AggregateID, &r.Seq, &r.State, &r.Epoch, &nextAt, &lease, &r.Size,
 			&w.payload, &w.kind, &w.contentType, &w.headers, &w.created, &w.attempts, &w.part); err != nil {
 			return nil, err
 		}
-		r.nextAt = nextAt.UnixMicro()
+		r.NextAt = nextAt.UnixMicro()
 		if lease.Valid {
-			r.state, r.lease = Claimed, lease.Time.UnixMicro()
+			r.State, r.Lease = outbox.Claimed, lease.Time.UnixMicro()
 		}
 		list = append(list, r)
 	}
@@ -307,7 +309,7 @@ func (sh *pgShelf) list(ctx context.Context, query string, args ...any) ([]row, 
 
 // partList is partitions as a list of numbers; empty means all.
 func partList(parts map[int]int64) string {
-	if len(parts) == Partitions {
+	if len(parts) == outbox.Partitions {
 		return ""
 	}
 	list := make([]int64, 0, len(parts))
@@ -318,17 +320,5 @@ func partList(parts map[int]int64) string {
 	if len(list) == 0 {
 		return ""
 	}
-	return numbers(list, '{', '}')
-}
-
-// numbers is a list as a text that a database makes an array of.
-func numbers(list []int64, open, end byte) string {
-	text := []byte{open}
-	for i, n := range list {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendInt(text, n, 10)
-	}
-	return string(append(text, end))
+	return table.Numbers(list, '{', '}')
 }
