@@ -58,6 +58,7 @@ var mayImport = map[string][]string{
 	"store/postgres/pgtest": {},
 	"servertest":            {}, // brokers and databases other than PostgreSQL
 	"child":                 {}, // programs as processes that are killed
+	"servertest/fetch":      {"servertest"},
 
 	"engine": {".", "store", "workflow", "engine/rows", "engine/sense"},
 	"metric": {".", "engine", "store", "outbox"}, // the numbers of a server

@@ -4,8 +4,12 @@
 // be crashed, stopped and started again under the programs that use it.
 //
 // When a program is missing, root installs it with apt-get; anybody else is told
-// what to do. A server ends with the process that started it, also when that is
-// killed: a shell between the two waits for the end of a pipe.
+// what to do. Kafka and Debezium are jars, which Maven fetches once into its local
+// repository: kafka/pom.xml and debezium/pom.xml pin them.
+//
+// A server ends with the process that started it, also when that is killed: a
+// shell between the two waits for the end of a pipe. Its ports are reserved for it
+// until it is closed, so that it finds them free when it comes back.
 //
 // PostgreSQL has a package of its own, store/postgres/pgtest.
 package servertest

@@ -19,17 +19,10 @@ exec "$0"`
 // RabbitMQ starts a RabbitMQ broker of one node, with the user guest and the
 // password guest. settings are lines of its rabbitmq.conf.
 func RabbitMQ(ctx context.Context, settings ...string) (*Server, error) {
-	dist, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	names, err := freePort()
-	if err != nil {
-		return nil, err
-	}
 	return start(ctx, kind{
-		name: "rabbitmq-server",
-		path: "/usr/lib/rabbitmq/bin/rabbitmq-server", // what is in PATH changes to a user of its own
+		name:  "rabbitmq-server",
+		path:  "/usr/lib/rabbitmq/bin/rabbitmq-server", // what is in PATH changes to a user of its own
+		ports: 3,                                       // for clients, for other nodes, and of the name server
 		before: func(s *Server) error {
 			lines := append([]string{"listeners.tcp.1 = " + s.Address(), "log.console = true", "log.file = false"}, settings...)
 			return s.write(map[string]string{"rabbitmq.conf": strings.Join(lines, "\n") + "\n", "enabled_plugins": "[].\n"})
@@ -38,10 +31,10 @@ func RabbitMQ(ctx context.Context, settings ...string) (*Server, error) {
 		run:  "sh",
 		env: func(s *Server) []string {
 			return []string{
-				"BESIDE=epmd -address 127.0.0.1 -port " + strconv.Itoa(names),
+				"BESIDE=epmd -address 127.0.0.1 -port " + strconv.Itoa(s.ports[2]),
 				"HOME=" + s.dir, "RABBITMQ_NODENAME=ringi" + strconv.Itoa(s.port) + "@localhost",
 				"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1", "RABBITMQ_NODE_PORT=" + strconv.Itoa(s.port),
-				"RABBITMQ_DIST_PORT=" + strconv.Itoa(dist), "ERL_EPMD_PORT=" + strconv.Itoa(names), "ERL_EPMD_ADDRESS=127.0.0.1",
+				"RABBITMQ_DIST_PORT=" + strconv.Itoa(s.ports[1]), "ERL_EPMD_PORT=" + strconv.Itoa(s.ports[2]), "ERL_EPMD_ADDRESS=127.0.0.1",
 				"RABBITMQ_MNESIA_BASE=" + s.dir + "/data", "RABBITMQ_LOG_BASE=" + s.dir + "/log",
 				"RABBITMQ_CONFIG_FILE=" + s.dir + "/rabbitmq.conf", "RABBITMQ_ENABLED_PLUGINS_FILE=" + s.dir + "/enabled_plugins",
 				"RABBITMQ_CONF_ENV_FILE=" + s.dir + "/none", "RABBITMQ_PID_FILE=" + s.dir + "/rabbitmq.pid",

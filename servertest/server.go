@@ -31,6 +31,7 @@ type kind struct {
 	name   string
 	path   string                // of the program; "": looked for by its name
 	run    string                // what is run with args; "": the program
+	ports  int                   // how many it listens on; 0: one
 	before func(s *Server) error // what is done in the new directory
 	args   func(s *Server) []string
 	env    func(s *Server) []string
@@ -43,9 +44,11 @@ type Server struct {
 	kind  kind
 	path  string // of the program
 	dir   string
-	port  int
-	shell *exec.Cmd // nil: the server does not run
-	leash io.Closer // its end is the server's, also when this process is killed
+	port  int         // the first of ports
+	ports []int       // reserved for it until Close
+	holds []io.Closer // of the ports
+	shell *exec.Cmd   // nil: the server does not run
+	leash io.Closer   // its end is the server's, also when this process is killed
 	ended chan error
 }
 
@@ -62,11 +65,11 @@ func start(ctx context.Context, k kind, debian string) (*Server, error) {
 		k.run = path
 	}
 	s := &Server{kind: k, path: path}
-	if s.port, err = freePort(); err != nil {
-		return nil, fmt.Errorf("servertest: %w", err)
+	if err := s.reserve(max(1, k.ports)); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	if s.dir, err = os.MkdirTemp("", "ringi-"+k.name+"-"); err != nil {
-		return nil, fmt.Errorf("servertest: %w", err)
+		return nil, errors.Join(fmt.Errorf("servertest: %w", err), s.Close())
 	}
 	if k.before != nil {
 		err = k.before(s)
@@ -78,6 +81,19 @@ func start(ctx context.Context, k kind, debian string) (*Server, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// reserve gives the server its ports.
+func (s *Server) reserve(count int) error {
+	for range count {
+		port, hold, err := reservePort()
+		if err != nil {
+			return fmt.Errorf("servertest: %w", err)
+		}
+		s.ports, s.holds = append(s.ports, port), append(s.holds, hold)
+	}
+	s.port = s.ports[0]
+	return nil
 }
 
 // write writes files into the directory, by their names.
@@ -231,6 +247,10 @@ func (s *Server) Close() error {
 	if s.dir != "" {
 		err = errors.Join(err, os.RemoveAll(s.dir))
 	}
+	for _, hold := range s.holds {
+		err = errors.Join(err, hold.Close())
+	}
+	s.holds = nil
 	return err
 }
 
@@ -238,13 +258,4 @@ func (s *Server) Close() error {
 func dial(ctx context.Context, address string) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", address)
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
 }
