@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	"console": {"."},
 	"notify":  {"."},
 
-	"sim":         {".", "workflow", "store", "store/faulty", "engine", "engine/replay", "worker", "worker/shift", "outbox", "sim/draw", "sim/fault", "sim/promise", "sim/skip", "sim/story"},
+	"sim":         {".", "workflow", "store", "store/faulty", "engine", "engine/replay", "worker/shift", "outbox", "sim/draw", "sim/fault", "sim/promise", "sim/skip", "sim/story"},
 	"sim/draw":    {".", "workflow"},
 	"sim/fault":   {},
 	"sim/promise": {".", "workflow", "sim/draw"},

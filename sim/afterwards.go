@@ -152,7 +152,7 @@ func (w *world) drain(limit int) {
 		if err != nil {
 			w.fail("store", "the outbox cannot be read: %v", err)
 		}
-		busy := slices.ContainsFunc(w.hands, func(h *hand) bool { return len(h.jobs) > 0 })
+		busy := slices.ContainsFunc(w.hands, func(h *hand) bool { return h.up && h.shift.Open() > 0 })
 		if stats.Pending+stats.Claimed == 0 && !busy && len(w.openRuns()) == 0 {
 			return
 		}

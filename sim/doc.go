@@ -11,9 +11,10 @@
 // # What is real and what is not
 //
 // The rules, the engines with all their parts, the store in memory, the relay
-// and the outbox are those of production. The network is simulated, and so are
-// the workers: package worker waits in goroutines, which a single one cannot
-// step through. The simulated worker keeps to the same rhythm and protocol.
+// and the outbox are those of production, and so is what a worker decides
+// (package worker/shift). The network is simulated, and so are the functions that
+// workers call: package worker runs them in goroutines, which a single one cannot
+// step through.
 //
 // # Faults
 //

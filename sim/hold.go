@@ -121,7 +121,7 @@ func (t *transition) withdrawn(f ringi.ActivityWithdrawn) {
 func (x *watch) inHand(run ringi.RunID, token int64) bool {
 	for _, h := range x.w.hands {
 		for _, j := range h.jobs {
-			if h.up && j.task.Run == run && j.task.Token == token {
+			if h.up && j.Task.Run == run && j.Task.Token == token {
 				return true
 			}
 		}

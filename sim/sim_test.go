@@ -208,7 +208,7 @@ func TestRulesThatForgetTheFencingTokenAreFound(t *testing.T) { // W31
 			d.Needs = nil
 		}
 		return d, err
-	}}, "token", "attempt", "begin", "double_effect", "effect_forgotten", "liveness")
+	}}, "token", "attempt", "begin", "double_effect", "effect_forgotten", "lease", "liveness")
 }
 
 // Rules that read a clock of their own decide differently each time.

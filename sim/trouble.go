@@ -61,6 +61,7 @@ func (w *world) trouble() {
 			w.crowd.flood()
 		}
 	case 10:
+		h.stop()
 		h.crashes(fault.WorkerCrashBefore, 0.3)
 	}
 }
@@ -117,8 +118,8 @@ func (w *world) standStill(h *hand, length time.Duration) {
 			return
 		}
 		for _, j := range jobs {
-			if sh := w.watch.of(j.task.Tenant, j.task.Run); sh != nil && !w.service.permitted(j.task) {
-				w.struck(fault.ZombieWoken, "%s with %s of run %s", h.name, j.task.Step, short(j.task.Run))
+			if sh := w.watch.of(j.Task.Tenant, j.Task.Run); sh != nil && !w.service.permitted(j.Task) {
+				w.struck(fault.ZombieWoken, "%s with %s of run %s", h.name, j.Task.Step, short(j.Task.Run))
 				return
 			}
 		}
@@ -229,7 +230,7 @@ func (w *world) tempt(d store.DueTask) {
 	}
 	for _, h := range w.hands {
 		for _, j := range h.jobs {
-			if j.task.Run == d.Key.Run && j.task.Token == d.Token {
+			if j.Task.Run == d.Key.Run && j.Task.Token == d.Token {
 				w.after(0, "heartbeat at the last moment", func() { w.lastBeat(j) })
 			}
 		}
@@ -238,13 +239,13 @@ func (w *world) tempt(d store.DueTask) {
 
 func (w *world) lastBeat(j *job) {
 	n := draw.One(w.order, w.nodes...)
-	if !n.awake() || j.dropped {
+	if !n.awake() || !j.Open() {
 		return
 	}
-	b := ringi.Beat{Tenant: j.task.Tenant, Run: j.task.Run, CallRef: j.task.CallRef, Worker: j.h.process()}
+	b := ringi.Beat{Tenant: j.Task.Tenant, Run: j.Task.Run, CallRef: j.Task.CallRef, Worker: j.h.process()}
 	n.beat([]ringi.Beat{b}, func(answers []ringi.BeatAnswer) {
 		if answers[0].Outcome == ringi.Accepted {
-			w.struck(fault.HeartbeatRace, "%s of run %s", j.task.Step, short(j.task.Run))
+			w.struck(fault.HeartbeatRace, "%s of run %s", j.Task.Step, short(j.Task.Run))
 		}
 	})
 }

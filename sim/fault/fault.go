@@ -32,6 +32,7 @@ const (
 	PollAnswerLost       Kind = "poll_answer_lost"         // with tasks in it
 	LeaseExpired         Kind = "lease_expired"            // an attempt was given up because nobody extended its lease
 	HandOverLapsed       Kind = "hand_over_lapsed"         // a task was given back that nobody confirmed
+	WorkerStopped        Kind = "worker_stopped"           // a worker is told to stop, and finishes what it has
 	WorkerStalled        Kind = "worker_stalled"           // a worker stands still with tasks in its hands
 	ZombieWoken          Kind = "zombie_woken"             // it goes on although an attempt was given up meanwhile
 	LateResult           Kind = "late_result"              // a result came for an attempt that was given up
@@ -94,6 +95,7 @@ func firstWords() map[Kind]string {
 		PollAnswerLost:       "tasks are handed out and never arrive",
 		LeaseExpired:         "an attempt was given up because nobody extended its lease",
 		HandOverLapsed:       "a task was given back that nobody confirmed",
+		WorkerStopped:        "a worker is told to stop, and finishes what it has",
 		WorkerStalled:        "a worker stands still with tasks in its hands",
 		ZombieWoken:          "it goes on although an attempt was given up meanwhile",
 		LateResult:           "a result came for an attempt that was given up",
@@ -145,7 +147,7 @@ func Kinds() []Kind {
 	return []Kind{
 		NodeCrash, NodeCrashBeforeStore, NodeCrashAfterStore, WorkerCrashBefore, WorkerCrashDuring, WorkerCrashAfter,
 		CommitNotDone, CommitDone, CommitLate, RequestLost, AnswerLost, RequestRepeated, AnswerRepeated, MessageReordered,
-		PollAnswerLost, LeaseExpired, HandOverLapsed, WorkerStalled, ZombieWoken, LateResult, TimerRepeated,
+		PollAnswerLost, LeaseExpired, HandOverLapsed, WorkerStopped, WorkerStalled, ZombieWoken, LateResult, TimerRepeated,
 		ClockJump, NodeStalled, NodeSuspended, ClockDrift, StoreOutage, StoreOutageLong, StoreCut, StoreRefuses, StoreSlow, StaleCache, StoreRestored,
 		EvidenceFlood, DoubleClick, WithdrawRace, ExpiryRace, ForeignVote, EventEarly, EventLate, EventRepeated, StartRepeated,
 		RelayCrash, SinkDown, SinkUnheard, BadOutput, ServiceFlaky, ProbeUnknown, HeartbeatRace, OperatorRace, CommandAtEnded,

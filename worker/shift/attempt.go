@@ -20,6 +20,7 @@ type Attempt struct {
 	End func(cause error)
 
 	queue *queue
+	open  bool
 
 	// Of the question for permission, and later of the report.
 	failed int // how often it was not answered
@@ -39,6 +40,10 @@ type Attempt struct {
 // Asks reports whether the call needs permission first.
 func (a *Attempt) Asks() bool { return a.Task.Begin }
 
+// Open reports whether it is in the worker's hands: until its report was taken,
+// or until it was dropped.
+func (a *Attempt) Open() bool { return a.open }
+
 // Queue is the queue that it came from.
 func (a *Attempt) Queue() string { return a.queue.Name }
 
@@ -56,7 +61,7 @@ func (s *Shift) take(q *queue, tasks []ringi.Task, now time.Time) []*Attempt {
 	attempts := make([]*Attempt, 0, len(tasks))
 	for _, t := range tasks {
 		t.Started = now
-		a := &Attempt{Task: t, queue: q}
+		a := &Attempt{Task: t, queue: q, open: true}
 		s.open++
 		q.busy++
 		known := slices.Contains(q.Activities, t.Activity)
@@ -112,6 +117,7 @@ func (s *Shift) Begun(a *Attempt, res ringi.Result, ended bool, now time.Time) (
 // Drop forgets an attempt that was never permitted: there is nothing to report.
 func (s *Shift) Drop(a *Attempt) {
 	a.queue.busy--
+	a.open = false
 	s.open--
 }
 
@@ -138,6 +144,7 @@ func (s *Shift) end(a *Attempt, do ringi.Action) {
 func (s *Shift) close(a *Attempt) {
 	s.release(a)
 	a.queue.unreported--
+	a.open = false
 	s.open--
 }
 
