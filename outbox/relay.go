@@ -62,6 +62,10 @@ type RelayConfig struct {
 	// their claims wait for each other.
 	Fleet Fleet
 
+	// Feed, if set, tells a running relay of messages when they are committed; it
+	// polls only every PollMost then, to find what the feed did not tell.
+	Feed Feed
+
 	// Now is the clock; nil means time.Now, or with a fleet its database's clock.
 	Now func() time.Time
 
@@ -123,6 +127,10 @@ type Report struct {
 	// destination was down).
 	Claimed, Delivered, Failed, Dead, Parked, Released int
 
+	// Fed counts those of the claimed that a feed told of, and earlier ones of their
+	// keys; the others were found by polling.
+	Fed int
+
 	// Partitions is how many the relay has; 0 without a fleet.
 	Partitions int
 
@@ -163,6 +171,7 @@ type Relay struct {
 	clock     fleetClock
 
 	ahead    ahead
+	feed     feeding
 	suspects suspects
 }
 
@@ -265,6 +274,9 @@ func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
 	if len(tries) > 0 {
 		err = r.try(ctx, rep, tries)
 	}
+	if err != nil { // left to their lease
+		r.abandoned(batch.Messages)
+	}
 	err = errors.Join(err, claimed())
 	// Also when ctx has ended: what is known about the batch must not be lost
 	// to a shutdown, or it is sent again.
@@ -284,13 +296,14 @@ func (r *Relay) take(ctx context.Context, rep *Report) (Batch, error) {
 		return batch, nil
 	}
 	if r.circuit.open(rep.At) || r.cfg.Fleet != nil && len(r.parts) == 0 {
+		r.spill()
 		return Batch{}, nil
 	}
 	limit := r.cfg.Batch
 	if r.circuit.probing(rep.At) {
 		limit = 1
 	}
-	return r.cfg.Source.Claim(ctx, r.claimOf(rep.At, limit))
+	return r.claim(ctx, rep, limit)
 }
 
 func (r *Relay) claimOf(now time.Time, limit int) Claim {
@@ -531,6 +544,7 @@ func (r *Relay) settle(ctx context.Context, rep *Report) error {
 	}
 	crash.At(crash.Marked)
 	rep.Lost += len(r.unmarked) - applied
+	r.marked(r.unmarked)
 	r.unmarked = nil
 	return nil
 }
@@ -559,6 +573,8 @@ func (r *Relay) prune(ctx context.Context, rep *Report) (more bool, err error) {
 // goes on, because a database comes back.
 func (r *Relay) Run(ctx context.Context) error {
 	r.ahead.on = true
+	r.join()
+	defer r.unjoin()
 	pause := r.cfg.PollFirst
 	for ctx.Err() == nil {
 		worked, err := r.Round(ctx)
@@ -569,7 +585,7 @@ func (r *Relay) Run(ctx context.Context) error {
 			pause = r.cfg.PollFirst
 			continue
 		}
-		if hinted := r.wait(ctx, pause); hinted {
+		if hinted := r.wait(ctx, r.pauseFor(pause)); hinted {
 			pause = r.cfg.PollFirst
 			continue
 		}
@@ -587,6 +603,8 @@ func (r *Relay) wait(ctx context.Context, pause time.Duration) (hinted bool) {
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
+	case <-r.feed.hints:
+		return true
 	case _, open := <-r.cfg.Wake:
 		if !open {
 			r.cfg.Wake = nil // a closed channel would hint for ever

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -35,6 +36,9 @@ func (r *Relay) hold(ctx context.Context, rep *Report) error {
 		}
 		// Relays that start together find their shares within a moment.
 		r.holdPause = min(max(2*r.holdPause, r.cfg.PollFirst), r.cfg.Lease/holdsPerLease)
+		if !slices.Equal(r.parts, held.Partitions) {
+			r.feed.pollAt = time.Time{} // what was committed before they were ours, the feed told others
+		}
 		r.parts, r.holdAt, r.heldAt = held.Partitions, held.Now.Add(r.holdPause), held.Now
 		r.suspects.far = farSight{took: held.Took, failed: held.Failed}
 		if held.Took.After(r.circuit.failed) {

@@ -53,6 +53,11 @@ type Claim struct {
 	// Those in memory and in SQLite, whose claims wait for each other anyway, claim from all.
 	Partitions []Partition
 
+	// IDs, if any, are the only messages that the claim looks at, and the earlier
+	// undelivered ones of their keys. Which of them may be taken, and in which order,
+	// is decided as ever. SQLite, which no feed tells anything, claims what is due.
+	IDs []string
+
 	// Now is the time of the claim.
 	Now time.Time
 

@@ -93,7 +93,7 @@ func (s *Outbox) Claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fences := s.fleet.fences(c)
-	ch, err := table.Choose(ctx, shelf{s, c.Destination, fences}, c, s.turn)
+	ch, err := table.Choose(ctx, newShelf(s, c, fences), c, s.turn)
 	if err != nil {
 		return outbox.Batch{}, err
 	}
@@ -211,8 +211,23 @@ func (s *Outbox) Stats(ctx context.Context) (outbox.Stats, error) {
 type shelf struct {
 	s           *Outbox
 	destination string
-	fences      map[int]int64 // partitions that are claimed from; nil for all
+	fences      map[int]int64   // partitions that are claimed from; nil for all
+	only        map[string]bool // messages that the claim begins at; nil for all
 }
+
+func newShelf(s *Outbox, c outbox.Claim, fences map[int]int64) shelf {
+	sh := shelf{s: s, destination: c.Destination, fences: fences}
+	if len(c.IDs) > 0 {
+		sh.only = map[string]bool{}
+		for _, id := range c.IDs {
+			sh.only[id] = true
+		}
+	}
+	return sh
+}
+
+// beginsAt tells whether the claim begins at a row.
+func (sh shelf) beginsAt(r *table.Row) bool { return sh.only == nil || sh.only[r.ID] }
 
 // holds tells whether the claim may look at a row.
 func (sh shelf) holds(r *entry) bool {
@@ -229,7 +244,7 @@ func (sh shelf) holds(r *entry) bool {
 func (sh shelf) Tenants(context.Context) ([]int64, error) {
 	set := map[int64]bool{}
 	for _, r := range sh.s.open {
-		if sh.holds(r) {
+		if sh.holds(r) && sh.beginsAt(&r.at) {
 			set[r.at.Key.Tenant] = true
 		}
 	}
@@ -238,7 +253,7 @@ func (sh shelf) Tenants(context.Context) ([]int64, error) {
 
 func (sh shelf) Due(_ context.Context, tenant, now int64, last table.Row) ([]table.Row, bool, error) {
 	rows := sh.list(table.Page, byDue, func(r table.Row) bool {
-		return r.Key.Tenant == tenant && r.NextAt <= now && !r.Held(now) && byDue(r, last) > 0
+		return sh.beginsAt(&r) && r.Key.Tenant == tenant && r.NextAt <= now && !r.Held(now) && byDue(r, last) > 0
 	})
 	return rows, len(rows) < table.Page, nil
 }

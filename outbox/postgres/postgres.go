@@ -121,7 +121,7 @@ func (s *Outbox) claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 	l := s.lookOf(c.Destination, c.By)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.busy {
+	if !l.busy && len(c.IDs) == 0 {
 		asked := ""
 		if n := len(c.Partitions); n > 0 && n < outbox.Partitions {
 			asked = partNumbers(c.Partitions)
@@ -143,12 +143,18 @@ func (s *Outbox) claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 			l.busy = false
 			return err
 		}
-		ch, err := l.choose(ctx, tx, c, fences)
+		look := l.choose
+		if len(c.IDs) > 0 {
+			look = l.chooseNamed
+		}
+		ch, err := look(ctx, tx, c, fences)
 		if err != nil {
 			return err
 		}
 		batch = outbox.Batch{More: ch.More}
-		l.busy = ch.More || len(ch.Rows) > 0
+		if len(c.IDs) == 0 {
+			l.busy = ch.More || len(ch.Rows) > 0
+		}
 		if err := pgSetBacks(ctx, tx, ch.Setbacks); err != nil || len(ch.Rows) == 0 {
 			return err
 		}
