@@ -93,6 +93,25 @@ type tap struct {
 // A sample is one run as its writes left it, transition by transition.
 type sample [][]bareRow
 
+// written is how much a store was asked to write.
+type written struct{ commits, writes, lost, rows, bytes int64 }
+
+func (w written) and(o written) written {
+	return written{w.commits + o.commits, w.writes + o.writes, w.lost + o.lost, w.rows + o.rows, w.bytes + o.bytes}
+}
+
+func (w written) since(o written) written {
+	return w.and(written{-o.commits, -o.writes, -o.lost, -o.rows, -o.bytes})
+}
+
+// written tells how much it was until now.
+func (t *tap) written() written {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rows, bytes := t.tally.sum()
+	return written{t.commits, t.writes, t.lost, rows, bytes}
+}
+
 // Commit implements store.Store.
 func (t *tap) Commit(ctx context.Context, writes ...store.Write) (store.Committed, error) {
 	done, err := t.Store.Commit(ctx, writes...)

@@ -1,22 +1,16 @@
 package bench
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"runtime/pprof"
-	"strings"
 	"time"
 
 	"github.com/ringiflow/ringi"
-	"github.com/ringiflow/ringi/engine"
 	"github.com/ringiflow/ringi/engine/replay"
-	"github.com/ringiflow/ringi/store"
-	"github.com/ringiflow/ringi/worker"
 )
 
 // The modes of W3: where its worker is.
@@ -31,6 +25,9 @@ const (
 	DefaultFor      = 10 * time.Second
 	DefaultWarm     = time.Second
 	DefaultFloorFor = 2 * time.Second
+
+	// nodesMeet is until every node knows of those that started after it.
+	nodesMeet = 6 * time.Second
 )
 
 // w3 is three activities in sequence.
@@ -42,6 +39,10 @@ steps:
   - { id: b, activity: bench.b, with: { order: "${ input.order }" }, effect: idempotent }
   - { id: c, activity: bench.c, with: { order: "${ input.order }" }, effect: idempotent }
 `
+
+// w3Activities are the activities of w3, which the worker has.
+// constant: only read.
+var w3Activities = []string{"bench.a", "bench.b", "bench.c"}
 
 const (
 	w3Input  = 170 // bytes of filling, which make an input of about 200
@@ -57,9 +58,21 @@ type W3Config struct {
 	Database string
 
 	Mode       string // ModeEmbedded, which "" means, or ModeHTTP
-	Inflight   int    // runs under way at a time in the closed loop; 0 is DefaultInflight
+	Inflight   int    // runs under way at a time in the closed loop, on all nodes together; 0 is DefaultInflight
 	Committers int    // of the engine; 0 is what the store asks for
 	Payload    int    // bytes of the input beside those of the measure; see DESIGN section 9
+
+	// Nodes is how many engines share the database, each with connections, caches
+	// and a worker of its own, among which runs are begun in turn; 0 is one. They
+	// are in one process and know of each other only what the database tells, so
+	// that more of them cost what sharing costs and bring no processors. SQLite
+	// has one node.
+	Nodes int
+
+	// Steps is how many activities a run has in sequence, 0 being three; Branches is
+	// how many it has side by side instead, 0 being none.
+	Steps    int
+	Branches int
 
 	// Rate is how many runs are begun a second, whatever becomes of those before
 	// (an open loop), each measured from when it was due. 0 is the closed loop,
@@ -71,7 +84,7 @@ type W3Config struct {
 	Runs int
 	For  time.Duration
 
-	Warm     time.Duration // before anything counts; 0 is DefaultWarm, below 0 none
+	Warm     time.Duration // before anything counts; 0 is DefaultWarm, or with several nodes until they know each other, below 0 none
 	FloorFor time.Duration // for each size of batch; 0 is DefaultFloorFor, below 0 no floor and no replay
 
 	// Worker starts the worker of ModeHTTP: a process that serves that many slots
@@ -92,12 +105,15 @@ type WorkerProcess struct {
 }
 
 // W3Result is what was measured. All but the floor is of the time after the
-// warming up; the rows and commits are of everything.
+// warming up.
 type W3Result struct {
 	Name     string `json:"name"`
 	Store    string `json:"store"`
 	Mode     string `json:"mode"`
 	Inflight int    `json:"inflight"`
+	Nodes    int    `json:"nodes"`
+	Steps    int    `json:"steps"`    // activities in sequence
+	Branches int    `json:"branches"` // activities side by side instead
 
 	Runs          int     `json:"runs"`
 	Seconds       float64 `json:"seconds"`
@@ -119,6 +135,10 @@ type W3Result struct {
 	RowsPerRun  float64 `json:"rowsPerRun"`
 	Commits     int64   `json:"commits"`
 	MeanBatch   float64 `json:"meanBatch"` // transitions in a commit
+
+	// Conflicts are transitions that were decided and not written, because another
+	// node had written the run meanwhile; they were decided again.
+	Conflicts int64 `json:"conflicts"`
 
 	FsyncP50MS float64 `json:"fsyncP50Ms"` // of a page appended to a file there; 0 where no file can be made
 	FileSystem string  `json:"fileSystem"`
@@ -142,17 +162,26 @@ func (c *W3Config) setDefaults() error {
 	if c.Mode == ModeHTTP && c.Worker == nil {
 		return errors.New("bench: over HTTP somebody has to start the worker")
 	}
-	if c.Rate < 0 || c.Runs < 0 || c.For < 0 || c.Inflight < 0 || c.Payload < 0 || c.Committers < 0 || math.IsNaN(c.Rate) || math.IsInf(c.Rate, 0) {
-		return errors.New("bench: rate, bounds, payload and runs in flight are not below 0")
+	if c.Rate < 0 || c.Runs < 0 || c.For < 0 || c.Inflight < 0 || c.Payload < 0 || c.Committers < 0 || c.Nodes < 0 || c.Steps < 0 || c.Branches < 0 || math.IsNaN(c.Rate) || math.IsInf(c.Rate, 0) {
+		return errors.New("bench: rate, bounds, payload, nodes, steps, branches and runs in flight are not below 0")
 	}
 	if c.Inflight == 0 {
 		c.Inflight = DefaultInflight
 	}
+	if c.Steps > 0 && c.Branches > 0 {
+		return errors.New("bench: activities are in sequence or side by side: give steps or branches")
+	}
+	if c.Steps == 0 && c.Branches == 0 {
+		c.Steps = w3Steps
+	}
+	c.Nodes = max(c.Nodes, 1)
 	if c.Runs == 0 && c.For == 0 {
 		c.For = DefaultFor
 	}
 	if c.Warm == 0 {
-		c.Warm = DefaultWarm
+		if c.Warm = DefaultWarm; c.Nodes > 1 {
+			c.Warm = nodesMeet
+		}
 	}
 	c.Warm = max(c.Warm, 0)
 	if c.FloorFor == 0 {
@@ -175,106 +204,64 @@ func W3(ctx context.Context, cfg W3Config) (out W3Result, err error) {
 		return W3Result{}, err
 	}
 	defer func() { err = errors.Join(err, p.remove()) }()
-	out = W3Result{Name: "w3", Store: p.kind, Mode: cfg.Mode, Inflight: cfg.Inflight, FileSystem: p.fs}
+	if cfg.Nodes > 1 && p.kind == kindSQLite {
+		return W3Result{}, errors.New("bench: a SQLite file has one node: name a PostgreSQL database to measure several")
+	}
+	out = W3Result{Name: "w3", Store: p.kind, Mode: cfg.Mode, Inflight: cfg.Inflight, Nodes: cfg.Nodes, Steps: cfg.Steps, Branches: cfg.Branches, FileSystem: p.fs}
 	// A directory that is not ours to write into tells nothing of its disk.
 	if times, err := fsyncTimes(p.dir, cfg.Now); err == nil {
 		out.FsyncP50MS = quantile(times, 50)
 	}
-	db, err := p.open(ctx)
-	if err != nil {
+	whole, err := measureW3(ctx, &cfg, p, &out)
+	if err != nil || cfg.FloorFor < 0 {
 		return out, err
 	}
-	t, err := measureW3(ctx, &cfg, db, &out)
-	if err == nil && cfg.FloorFor > 0 {
-		err = replayed(ctx, &cfg, db)
-	}
-	if err = errors.Join(err, db.Close()); err != nil || cfg.FloorFor < 0 {
-		return out, err
-	}
-	floor, err := measureFloor(ctx, &cfg, t.whole, out.MeanBatch)
+	floor, err := measureFloor(ctx, &cfg, whole, out.MeanBatch)
 	out.FloorRunsPerSecond, out.FloorBatch, out.FloorSameBatch, out.FloorP50MS = floor.best, floor.batch, floor.same, quantile(floor.single, 50)
 	return out, err
 }
 
-// measureW3 runs the engine on a database and fills in what is measured.
-func measureW3(ctx context.Context, cfg *W3Config, db database, out *W3Result) (_ *tap, err error) {
-	t := &tap{Store: db, now: cfg.Now, open: map[store.Key]sample{}}
+// measureW3 runs the nodes on a database, fills in what is measured and returns
+// runs as they were written.
+func measureW3(ctx context.Context, cfg *W3Config, p *place, out *W3Result) (whole []sample, err error) {
 	l := newLoad(cfg)
-	t.ended = l.ended
-	eng, err := engine.New(engine.Config{Store: t, Records: db, Catalog: db, Events: db, Now: cfg.Now, Committers: cmp.Or(cfg.Committers, db.Committers())})
-	if err != nil {
-		return nil, err
+	var nodes w3Nodes
+	defer func() { err = errors.Join(err, nodes.close()) }()
+	for range cfg.Nodes {
+		n, err := openW3Node(ctx, cfg, p, l.ended)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
 	}
-	eng.Start()
-	defer func() { err = errors.Join(err, eng.Close()) }()
-	if _, err := eng.Publish(ctx, ringi.Publication{Source: []byte(w3)}); err != nil {
+	if _, err := nodes[0].engine.Publish(ctx, ringi.Publication{Source: []byte(cfg.definition())}); err != nil {
 		return nil, fmt.Errorf("bench: publish: %w", err)
 	}
-	service := ringi.Service(eng)
-	workers, err := startW3Worker(ctx, cfg, service)
-	if err != nil {
+	if err := nodes.startWorkers(ctx, cfg); err != nil {
 		return nil, err
 	}
-	l.service, l.cpu = service, workers.CPU
-	err = errors.Join(l.run(ctx), workers.Stop())
-	if err != nil {
+	l.nodes = nodes
+	if err := errors.Join(l.run(ctx), nodes.stopWorkers()); err != nil {
 		return nil, err
 	}
-	out.fill(l, t)
+	out.fill(l)
 	cfg.Told(fmt.Sprintf("w3: %d runs in %.2f s, %.0f a second", out.Runs, out.Seconds, out.RunsPerSecond))
-	return t, nil
+	if err := nodes.stop(); err != nil || cfg.FloorFor < 0 {
+		return nil, err
+	}
+	return nodes.whole(), replayed(ctx, cfg, nodes[0].db)
 }
 
-func (out *W3Result) fill(l *load, t *tap) {
+func (out *W3Result) fill(l *load) {
 	seconds := l.to.at.Sub(l.from.at).Seconds()
 	out.Runs, out.Seconds = len(l.delays), seconds
 	out.RunsPerSecond = float64(len(l.delays)) / seconds
 	out.P50MS, out.P95MS, out.P99MS = quantile(l.delays, 50), quantile(l.delays, 95), quantile(l.delays, 99)
-	out.CPUMSPerRun = (l.to.cpu - l.from.cpu).Seconds() * 1000 / float64(max(1, l.to.ends-l.from.ends))
-	rows, bytes := t.tally.sum()
-	all := float64(max(1, l.ends))
-	out.RowsPerRun, out.BytesPerRun = float64(rows)/all, float64(bytes)/all
-	out.Commits, out.MeanBatch = t.commits, float64(t.writes)/float64(max(1, t.commits))
-}
-
-// startW3Worker starts the worker, where the mode says.
-func startW3Worker(ctx context.Context, cfg *W3Config, service ringi.Service) (WorkerProcess, error) {
-	if cfg.Mode == ModeHTTP {
-		return startRemote(ctx, cfg, service)
-	}
-	w, err := NewW3Worker(service, cfg.slots())
-	if err != nil {
-		return WorkerProcess{}, err
-	}
-	// Not the caller's context: a worker that is interrupted leaves runs open.
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(life) }()
-	return WorkerProcess{
-		CPU:  func() (time.Duration, error) { return 0, nil }, // counted with ours
-		Stop: func() error { cancel(); return <-ended },
-	}, nil
-}
-
-// openSlots is how many functions run at once in the open loop, whose runs
-// under way nobody limits.
-const openSlots = 1024
-
-func (c *W3Config) slots() int {
-	if c.Rate > 0 {
-		return openSlots
-	}
-	return c.Inflight
-}
-
-// NewW3Worker makes the worker of the measurement.
-func NewW3Worker(service ringi.Service, slots int) (*worker.Worker, error) {
-	output := strings.Repeat("y", w3Output)
-	var activities []worker.Activity
-	for _, name := range []string{"bench.a", "bench.b", "bench.c"} {
-		activities = append(activities, worker.Func(name, func(context.Context, json.RawMessage) (string, error) { return output, nil }))
-	}
-	return worker.New(worker.Config{Service: service, Queues: []worker.Queue{{Slots: slots, Activities: activities}}})
+	ends := float64(max(1, l.to.ends-l.from.ends))
+	out.CPUMSPerRun = (l.to.cpu - l.from.cpu).Seconds() * 1000 / ends
+	wrote := l.to.wrote.since(l.from.wrote)
+	out.RowsPerRun, out.BytesPerRun = float64(wrote.rows)/ends, float64(wrote.bytes)/ends
+	out.Commits, out.MeanBatch, out.Conflicts = wrote.commits, float64(wrote.writes)/float64(max(1, wrote.commits)), wrote.lost
 }
 
 // replayed folds every log again. What does not follow from it is an error.

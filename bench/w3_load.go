@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringiflow/ringi"
@@ -16,10 +17,10 @@ import (
 // load begins runs and measures how long each took. Its fields from mu on are
 // guarded by it until run has returned.
 type load struct {
-	cfg     *W3Config
-	service ringi.Service
-	cpu     func() (time.Duration, error) // of workers in other processes
-	input   json.RawMessage
+	cfg   *W3Config
+	nodes w3Nodes
+	turn  atomic.Int64 // whose turn it is to begin a run
+	input json.RawMessage
 
 	mu      sync.Mutex
 	early   map[ringi.RunID]time.Time      // ended before their start was answered
@@ -35,9 +36,10 @@ type load struct {
 
 // A mark is how things stand at a moment.
 type mark struct {
-	at   time.Time
-	cpu  time.Duration
-	ends int
+	at    time.Time
+	cpu   time.Duration
+	ends  int
+	wrote written
 }
 
 func newLoad(cfg *W3Config) *load {
@@ -63,7 +65,8 @@ func (l *load) ended(run ringi.RunID, at time.Time) {
 
 // one starts a run and returns when it ended.
 func (l *load) one(ctx context.Context) (time.Time, error) {
-	r := l.service.Do(ctx, ringi.Command{
+	node := l.nodes[int(l.turn.Add(1))%len(l.nodes)]
+	r := node.engine.Do(ctx, ringi.Command{
 		Actor: ringi.Actor{ID: "bench", Kind: ringi.Machine}, Do: ringi.Start{Definition: "w3", Input: l.input},
 	})[0]
 	if r.Err != nil {
@@ -111,10 +114,11 @@ func (l *load) counted(due, end time.Time) {
 }
 
 func (l *load) mark(m *mark) error {
-	cpu, err := l.cpu()
+	cpu, err := l.nodes.cpu()
+	wrote := l.nodes.wrote()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	*m = mark{at: l.cfg.Now(), cpu: CPU() + cpu, ends: l.ends}
+	*m = mark{at: l.cfg.Now(), cpu: CPU() + cpu, ends: l.ends, wrote: wrote}
 	return err
 }
 

@@ -56,13 +56,21 @@ func TestW3IsMeasuredBesideItsFloorAndLeavesNothing(t *testing.T) {
 				{Inflight: 8},
 				{Inflight: 8, Rate: 20, Payload: 1000},
 				{Inflight: 8, Mode: bench.ModeHTTP, Worker: remoteWorker},
+				{Inflight: 8, Branches: 20, FloorFor: -1},
+				{Inflight: 8, Steps: 25, Nodes: 3, FloorFor: -1},
 			} {
-				c.Database, c.Runs, c.Warm, c.FloorFor, c.Now = database, 40, -1, time.Millisecond, time.Now
+				if kind == "sqlite" {
+					c.Nodes = 0
+				}
+				if c.FloorFor == 0 {
+					c.FloorFor = time.Millisecond
+				}
+				c.Database, c.Runs, c.Warm, c.Now = database, 40, -1, time.Now
 				got, err := bench.W3(t.Context(), c)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got.Name != "w3" || got.Store != kind || got.Inflight != 8 || got.Runs != 40 || got.FileSystem == "" {
+				if got.Name != "w3" || got.Store != kind || got.Inflight != 8 || got.Nodes != max(c.Nodes, 1) || got.Branches != c.Branches || got.Runs != 40 || got.FileSystem == "" {
 					t.Errorf("measured %+v", got)
 				}
 				if got.RunsPerSecond <= 0 || got.P50MS <= 0 || got.P95MS < got.P50MS || got.P99MS < got.P95MS || got.CPUMSPerRun <= 0 || got.Commits < 4 || got.MeanBatch < 1 {
@@ -71,6 +79,9 @@ func TestW3IsMeasuredBesideItsFloorAndLeavesNothing(t *testing.T) {
 				// A run writes ten rows, and three more when each of its tasks was claimed.
 				if got.RowsPerRun < 10 || got.BytesPerRun < 1000+float64(c.Payload) {
 					t.Errorf("measured %+v", got)
+				}
+				if c.FloorFor < 0 {
+					continue
 				}
 				if got.FloorRunsPerSecond < got.FloorSameBatch || got.FloorBatch < 1 || got.FloorSameBatch <= 0 || got.FloorP50MS <= 0 {
 					t.Errorf("measured %+v", got)
@@ -119,6 +130,8 @@ func TestW3ThatWouldMeasureNothingIsRefused(t *testing.T) {
 		{bench.W3Config{Database: file, Mode: "remote"}, "there is no mode"},
 		{bench.W3Config{Database: file, Mode: bench.ModeHTTP}, "somebody has to start the worker"},
 		{bench.W3Config{Database: file, Rate: -1}, "not below 0"},
+		{bench.W3Config{Database: file, Nodes: 3}, "a SQLite file has one node"},
+		{bench.W3Config{Database: file, Steps: 4, Branches: 4}, "in sequence or side by side"},
 		{bench.W3Config{Database: "sqlite:" + filepath.Join(t.TempDir(), "missing", "x.db")}, "make a database beside"},
 	} {
 		c.config.Now = time.Now

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"maps"
-
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/store"
 )
@@ -125,11 +123,11 @@ func (d *dispatcher) reservePoll(r *reservation, key store.Key, row *ringi.TaskR
 		}
 	}
 	for _, l := range d.lines {
-		if !l.serves(key.Tenant, row.Queue, row.Activity) || !l.sure || l.overdue(now) {
+		if !l.serves(key.Tenant, row.Queue, row.Activity) || !l.ready.Sure(now) {
 			continue
 		}
 		for _, w := range l.wishes {
-			if w.room() > len(l.fresh) {
+			if w.room() > l.ready.Known() {
 				late := afterBatch
 				if r.wants[w.of] {
 					late = withBatch
@@ -137,7 +135,7 @@ func (d *dispatcher) reservePoll(r *reservation, key store.Key, row *ringi.TaskR
 				consider(claimant{reserved: reserved{wish: w}, late: late, ticket: w.ticket})
 			}
 		}
-		if len(l.fresh) > 0 {
+		if l.ready.Known() > 0 {
 			continue
 		}
 		if len(l.polls) > 0 {
@@ -190,7 +188,7 @@ func (d *dispatcher) reserved(r *reservation, of reserved) *reserved {
 func (d *dispatcher) expect(key store.Key, row *ringi.TaskRow) {
 	for _, l := range d.lines {
 		if l.serves(key.Tenant, row.Queue, row.Activity) {
-			l.expects(readyTask{key, row.Lane, row.Seq})
+			l.ready.Expect(readyTask(key, row))
 		}
 	}
 }
@@ -200,7 +198,7 @@ func (d *dispatcher) release(r *reservation, g *group) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.lines {
-		maps.DeleteFunc(l.coming, func(t readyTask, _ bool) bool { return t.key == g.key })
+		l.ready.Forget(g.key)
 	}
 	for _, p := range r.polls {
 		kept := p.outs[:0]

@@ -17,6 +17,12 @@ const (
 	// batchBytes is the most payload of one commit: a message that fits the
 	// buffers of a connection.
 	batchBytes = 4 << 20
+	// fewCommands in a batch are no load: the next one waits for nobody.
+	fewCommands = 4
+	// enoughCommands wait for no others: they share the cost of their commit.
+	enoughCommands = 64
+	// gatherMost is the longest wait for others: hardly more than a commit takes.
+	gatherMost = 10 * time.Millisecond
 	// mostLosses is how often in a row a command may lose its race before its
 	// sender is told to come back. Each loss means that another one won.
 	mostLosses = 10
@@ -35,6 +41,11 @@ type committer struct {
 	cache       *cache
 	incarnation string
 	doubt       *batch // sent, and nobody knows whether it was done
+
+	last struct { // batch that was committed
+		commands int
+		took     time.Duration // by the store
+	}
 }
 
 // A batch is what one commit carries.
@@ -69,6 +80,30 @@ func (c *committer) Round(ctx context.Context) (worked bool, err error) {
 	}
 	c.write(b)
 	return true, c.commit(ctx, b)
+}
+
+// gather waits for company before a batch, under load and where other nodes write
+// to the same store: for each of them about as long as the last commit took, so
+// that all together keep the store as busy as one would, with batches as large.
+// Without it the batches of three nodes are a third as large as those of one, and
+// cost the store nearly as much each. It ends when the batch is large enough for
+// its cost to matter little.
+func (c *committer) gather(ctx context.Context) {
+	select {
+	case <-c.in.enough: // of an earlier batch
+	default:
+	}
+	others := c.fleet.others.Load()
+	if others == 0 || c.last.commands < fewCommands || c.in.waiting() >= enoughCommands {
+		return
+	}
+	timer := time.NewTimer(min(time.Duration(others)*c.last.took, gatherMost))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.in.enough:
+	case <-ctx.Done():
+	}
 }
 
 // decide turns requests into groups. The runs that are not in memory are read
@@ -137,6 +172,7 @@ func (c *committer) commit(ctx context.Context, b *batch) error {
 			switch {
 			case c.wrote(ctx, b.writes, err) == nil:
 				c.heard(sent, done)
+				c.last.commands, c.last.took = b.commands, c.local().Sub(sent)
 			case errors.As(err, &bad):
 				c.remove(b, bad)
 				continue

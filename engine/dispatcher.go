@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +21,10 @@ const (
 	// pollFallback is how long a task may stay unseen when every wake-up was
 	// lost or it was made ready on another node.
 	pollFallback = time.Second
+	// homeFor is how long a task that is ready is left to the node that made it so,
+	// where there are several: that node has the run in memory, and its next task is
+	// born leased there. A worker of another node waits for so long at the least.
+	homeFor = 250 * time.Millisecond
 	// mostPolls bounds the memory that waiting polls take.
 	mostPolls = 20_000
 )
@@ -49,124 +52,12 @@ type line struct {
 	queue      string
 	activities []string // nil: all of the queue
 
-	polls   []*poll              // waiting, first come first served
-	wishes  []*wish              // standing
-	rests   []*wish              // of workers that are about to ask again
-	sure    bool                 // nothing stands ready but what is in fresh, as far as this node knows
-	fresh   map[readyTask]uint64 // what was made ready here and may still stand so, by gen
-	coming  map[readyTask]bool   // what commits under way make ready; true: claimed already
-	claims  int                  // under way
-	gone    map[readyTask]bool   // taken out of fresh by one claim; another may have got it
-	gen     uint64               // grows whenever something was made ready
-	blind   uint64               // the last gen that fresh had no room for
-	checkAt time.Time            // when it is claimed for whatever is known
-	soon    time.Time            // when the next retry or give-back becomes ready; zero: none is known
-	turns   []time.Time          // when those that Later put off become ready, in order
-	used    time.Time
+	polls  []*poll // waiting, first come first served
+	wishes []*wish // standing
+	rests  []*wish // of workers that are about to ask again
+	ready  sense.Ready
+	used   time.Time
 }
-
-// A readyTask is an attempt that waits for a worker.
-type readyTask struct {
-	key  store.Key
-	lane int
-	seq  int64
-}
-
-// mostFresh bounds the memory of a queue that no worker serves.
-const mostFresh = 1024
-
-// expects notes that a commit which is about to be sent makes a task ready: a
-// claim can see it before this node hears that it was committed.
-func (l *line) expects(t readyTask) {
-	if l.coming == nil {
-		l.coming = map[readyTask]bool{}
-	}
-	l.coming[t] = false
-}
-
-// made notes that a task was made ready.
-func (l *line) made(t readyTask) {
-	claimed := l.coming[t]
-	delete(l.coming, t)
-	if claimed {
-		return
-	}
-	l.gen++
-	if len(l.fresh) >= mostFresh {
-		l.blind, l.sure = l.gen, false
-		return
-	}
-	if l.fresh == nil {
-		l.fresh = map[readyTask]uint64{}
-	}
-	l.fresh[t] = l.gen
-}
-
-// claimed notes what a claim found that began when the line was at gen. When it
-// found all, whatever was ready before it is gone, and only what was made ready
-// meanwhile may still stand. The rejected alternative, to forget nothing until
-// nothing is made ready during a claim, never comes to an end under load: then
-// every task is claimed, which costs a commit, and none is born leased.
-func (l *line) claimed(list []store.Claimed, gen uint64, all bool) {
-	for _, c := range list {
-		t := readyTask{c.Key, c.Row.Lane, c.Row.Seq}
-		_, coming := l.coming[t]
-		if coming {
-			l.coming[t] = true
-		}
-		if _, fresh := l.fresh[t]; !fresh && !coming && !l.gone[t] && !all {
-			l.sure = false // another node made it ready, or an earlier process, and perhaps more
-		}
-		delete(l.fresh, t)
-	}
-	if !all {
-		return
-	}
-	maps.DeleteFunc(l.fresh, func(t readyTask, at uint64) bool {
-		if at <= gen && l.claims > 1 {
-			if l.gone == nil {
-				l.gone = map[readyTask]bool{}
-			}
-			l.gone[t] = true
-		}
-		return at <= gen
-	})
-	l.sure = l.blind <= gen
-}
-
-// empty reports whether nothing stands ready.
-func (l *line) empty() bool { return l.sure && len(l.fresh) == 0 }
-
-// putOff notes when a task that Later put off becomes ready. All those times are
-// kept, not only the next: each claim takes those that are due, and the next ones
-// would wait for the fallback.
-func (l *line) putOff(at time.Time) {
-	i, _ := slices.BinarySearchFunc(l.turns, at, time.Time.Compare)
-	l.turns = slices.Insert(l.turns, i, at)
-	if len(l.turns) > mostFresh {
-		l.turns = l.turns[:mostFresh] // the fallback finds the rest
-	}
-}
-
-// overdue reports whether a task whose time was known stands ready by now.
-func (l *line) overdue(now time.Time) bool {
-	return !l.soon.IsZero() && !l.soon.After(now) || len(l.turns) > 0 && !l.turns[0].After(now)
-}
-
-// next is when the line is claimed for at the latest.
-func (l *line) next() time.Time {
-	next := l.checkAt
-	if !l.soon.IsZero() && l.soon.Before(next) {
-		next = l.soon
-	}
-	if len(l.turns) > 0 && l.turns[0].Before(next) {
-		next = l.turns[0]
-	}
-	return next
-}
-
-// mayHold reports whether a claim may find something.
-func (l *line) mayHold(now time.Time) bool { return !l.empty() || !now.Before(l.next()) }
 
 // serves reports whether a task belongs to the line.
 func (l *line) serves(tenant ringi.Tenant, queue, activity string) bool {
@@ -185,32 +76,79 @@ func (d *dispatcher) line(req ringi.PollRequest, now time.Time) *line {
 	return l
 }
 
-// claim takes ready tasks of a line from the store.
+// claim takes ready tasks of a line from the store: with other nodes on it first
+// those that this one has made ready, and then what stands there for longer. The
+// first claim takes all, since of what was made before the line nothing is known.
 func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) ([]handOut, error) {
+	home := d.home()
+	d.mu.Lock()
+	first := l.ready.Unseen()
+	d.mu.Unlock()
+	if home == 0 || first {
+		return d.claimOldest(ctx, l, req, 0)
+	}
+	own, err := d.claimOwn(ctx, l, req)
+	d.mu.Lock()
+	enough := len(own) == req.Max || !l.ready.MayHoldOthers(d.clock.Now())
+	d.mu.Unlock()
+	if err != nil || enough {
+		return own, err
+	}
+	req.Max -= len(own)
+	others, err := d.claimOldest(ctx, l, req, home)
+	if len(own) > 0 {
+		err = nil // the next claim shows what is wrong
+	}
+	return append(own, others...), err
+}
+
+// home is homeFor where there are several nodes, and else nothing.
+func (d *dispatcher) home() time.Duration {
+	if d.fleet.others.Load() == 0 {
+		return 0
+	}
+	return homeFor
+}
+
+// claimOwn takes the oldest of the tasks that this node has made ready. Whatever
+// of them is not there any more is forgotten.
+func (d *dispatcher) claimOwn(ctx context.Context, l *line, req ringi.PollRequest) ([]handOut, error) {
+	d.mu.Lock()
+	own := l.ready.Take(req.Max)
+	d.mu.Unlock()
+	if len(own.Tasks) == 0 {
+		return nil, nil
+	}
+	now := d.clock.Now()
+	claimed, err := d.Store.Claim(ctx, store.Claim{Queue: req.Queue, Worker: req.Worker, Max: req.Max, Now: now, Handover: handover, Only: own.Tasks})
+	err = d.reach.Wrote(ctx, 0, err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		l.ready.Return(own)
+		return nil, unavailable(err)
+	}
+	return d.unpack(claimed, now), nil
+}
+
+// claimOldest takes the tasks that stand ready for longest, and at least for so
+// long.
+func (d *dispatcher) claimOldest(ctx context.Context, l *line, req ringi.PollRequest, least time.Duration) ([]handOut, error) {
 	now := d.clock.Now()
 	d.mu.Lock()
-	gen := l.gen
-	l.claims++
+	look := l.ready.Begin(now, least)
 	d.mu.Unlock()
 	defer d.claimEnded(l)
 	claimed, err := d.Store.Claim(ctx, store.Claim{
 		Tenant: req.Tenant, Queue: req.Queue, Activities: req.Activities, Worker: req.Worker,
-		Max: req.Max, Now: now, Handover: handover,
+		Max: req.Max, Now: now, Due: now.Add(-least), Handover: handover,
 	})
 	if d.reach.Wrote(ctx, 0, err) != nil {
 		return nil, unavailable(err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l.checkAt = now.Add(pollFallback)
-	if !l.soon.After(now) {
-		l.soon = time.Time{}
-	}
-	if len(claimed) < req.Max { // else more of them may stand ready
-		due, _ := slices.BinarySearchFunc(l.turns, now.Add(1), time.Time.Compare)
-		l.turns = slices.Delete(l.turns, 0, due)
-	}
-	l.claimed(claimed, gen, len(claimed) < req.Max)
+	l.ready.Saw(look, claimed, len(claimed) < req.Max, now.Add(pollFallback))
 	return d.unpack(claimed, now), nil
 }
 
@@ -218,9 +156,7 @@ func (d *dispatcher) claim(ctx context.Context, l *line, req ringi.PollRequest) 
 func (d *dispatcher) claimEnded(l *line) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l.claims--; l.claims == 0 {
-		l.gone = nil
-	}
+	l.ready.End()
 }
 
 // unpack makes tasks of what was claimed. One that cannot be read is given
@@ -259,7 +195,7 @@ func (d *dispatcher) sift(outs []handOut) []handOut {
 		d.back = append(d.back, o.back)
 		for _, l := range d.lines {
 			if l.serves(o.task.Tenant, o.task.Queue, o.task.Activity) {
-				l.putOff(o.back.ReadyAt)
+				l.ready.PutOff(o.back.ReadyAt.Add(d.home()))
 			}
 		}
 	}
@@ -285,7 +221,7 @@ func (d *dispatcher) Round(ctx context.Context) (worked bool, err error) {
 			worked = worked || len(outs) > 0
 			d.mu.Lock()
 			d.fill(p, outs)
-			more := !l.empty()
+			more := !l.ready.Empty()
 			d.mu.Unlock()
 			if err == nil && d.Later != nil {
 				err = d.settleBack(ctx) // of each claim, lest they pile up
@@ -325,7 +261,7 @@ func (d *dispatcher) due() []*line {
 	})
 	var due []*line
 	for _, l := range d.lines {
-		if len(l.polls) > 0 && l.mayHold(now) {
+		if len(l.polls) > 0 && l.ready.MayHold(now) {
 			due = append(due, l)
 		}
 	}
@@ -353,7 +289,7 @@ func (d *dispatcher) pause() time.Duration {
 	pause := pollFallback
 	for _, l := range d.lines {
 		if len(l.polls) > 0 {
-			pause = min(pause, l.next().Sub(now))
+			pause = min(pause, l.ready.Next().Sub(now))
 		}
 		for _, r := range l.rests {
 			if r.promised == 0 {
@@ -375,17 +311,20 @@ func (d *dispatcher) ready(key store.Key, row *ringi.TaskRow) {
 			continue
 		}
 		if row.ReadyAt.After(now) {
-			if l.soon.IsZero() || row.ReadyAt.Before(l.soon) {
-				l.soon = row.ReadyAt
+			if l.ready.Later(row.ReadyAt.Add(d.home())) {
 				signal(d.wake)
 			}
 			continue
 		}
-		l.made(readyTask{key, row.Lane, row.Seq})
+		l.ready.Made(readyTask(key, row))
 		if len(l.polls) > 0 {
 			signal(d.wake)
 		}
 	}
+}
+
+func readyTask(key store.Key, row *ringi.TaskRow) sense.ReadyTask {
+	return sense.ReadyTask{TaskRef: store.TaskRef{Key: key, Lane: row.Lane}, Seq: row.Seq}
 }
 
 // alive notes a worker's heartbeat.

@@ -30,6 +30,7 @@ type fleet struct {
 
 	writes atomic.Int64 // the format that this node writes
 	stores atomic.Int64 // the format that the store was raised to
+	others atomic.Int64 // how many other nodes there are
 
 	// For the rounds only.
 	alone bool   // at the last meeting nobody read less than this node
@@ -67,6 +68,7 @@ func (f *fleet) Round(ctx context.Context) (worked bool, err error) {
 		return false, err
 	}
 	f.stores.Store(int64(met.Format))
+	f.others.Store(int64(max(0, len(met.Nodes)-1)))
 	f.writes.Store(int64(min(met.Format, ringi.Format)))
 	least, who := ringi.Format, ""
 	for _, n := range met.Nodes {

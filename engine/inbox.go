@@ -32,7 +32,8 @@ type settled struct {
 // An inbox holds what waits for one committer, first come first served within
 // a tenant and the tenants in turn. Safe for concurrent use.
 type inbox struct {
-	wake chan struct{}
+	wake   chan struct{}
+	enough chan struct{} // signalled when there are enoughCommands
 
 	mu      sync.Mutex
 	again   []*request // lost their race: they go first
@@ -61,7 +62,7 @@ func (q *queue) pop() *request {
 }
 
 func newInbox() *inbox {
-	return &inbox{wake: make(chan struct{}, 1), tenants: map[ringi.Tenant]*queue{}}
+	return &inbox{wake: make(chan struct{}, 1), enough: make(chan struct{}, 1), tenants: map[ringi.Tenant]*queue{}}
 }
 
 // put adds requests; those of one call are taken together if a batch has room for
@@ -103,6 +104,9 @@ func (b *inbox) add(rs []*request) (added int, why error) {
 	}
 	if added > 0 {
 		signal(b.wake)
+	}
+	if b.count >= enoughCommands {
+		signal(b.enough)
 	}
 	return added, why
 }

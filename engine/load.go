@@ -18,7 +18,7 @@ func (c *committer) load(ctx context.Context, reqs []*request) (map[store.Key]st
 	cold := map[store.Key]store.Loaded{}
 	for _, r := range reqs {
 		key := keyOf(r.cmd)
-		if _, twice := cold[key]; twice || r.def != nil || c.cache.get(key) != nil {
+		if _, twice := cold[key]; twice || r.def != nil || c.known(r) != nil {
 			continue
 		}
 		cold[key] = store.Loaded{}
@@ -35,6 +35,32 @@ func (c *committer) load(ctx context.Context, reqs []*request) (map[store.Key]st
 		cold[l.Key] = l
 	}
 	return cold, nil
+}
+
+// known is what the cache holds of the run of a request. A report of a task that
+// was made later than that shows that another node went on with the run: to decide
+// it on what is known would only lose the write.
+func (c *committer) known(r *request) *standing {
+	key := keyOf(r.cmd)
+	s := c.cache.get(key)
+	if s != nil && ringi.TokenSeq(tokenOf(r.cmd.Do)) > s.state.Seq {
+		c.cache.drop(key)
+		return nil
+	}
+	return s
+}
+
+// tokenOf is the token that a command names; 0 for none.
+func tokenOf(do ringi.Action) int64 {
+	switch do := do.(type) {
+	case ringi.BeginActivity:
+		return do.Token
+	case ringi.CompleteActivity:
+		return do.Token
+	case ringi.FailActivity:
+		return do.Token
+	}
+	return 0
 }
 
 // group finds the group that a request belongs to, or begins it. A start whose
@@ -71,7 +97,7 @@ func (c *committer) begin(ctx context.Context, r *request, key store.Key, cold m
 		empty := newStanding(&ringi.State{Tenant: key.Tenant, Run: key.Run}, nil, 0)
 		return &group{key: key, def: r.def, before: empty, after: empty.state}, nil
 	}
-	s := c.cache.get(key)
+	s := c.known(r)
 	if s == nil {
 		var err error
 		if s, err = c.restore(ctx, cold[key], key); err != nil {

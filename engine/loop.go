@@ -16,8 +16,9 @@ type Part struct {
 	Name  string
 	Round func(ctx context.Context) (worked bool, err error)
 
-	pause func() time.Duration // until the next round when nothing was done
-	wake  <-chan struct{}      // ends the pause
+	pause func() time.Duration  // until the next round when nothing was done
+	wake  <-chan struct{}       // ends the pause
+	again func(context.Context) // waits before the next round when something was done; nil does not
 }
 
 // Parts lists the parts of the engine, the committers first. Start loops them;
@@ -27,7 +28,7 @@ func (e *Engine) Parts() []Part {
 	list := make([]Part, 0, len(e.parts.committers)+6)
 	mine := e.parts.fleet.unlessOutdated
 	for _, c := range e.parts.committers {
-		list = append(list, Part{Name: "committer", Round: c.Round, pause: every(time.Hour), wake: c.in.wake})
+		list = append(list, Part{Name: "committer", Round: c.Round, pause: every(time.Hour), wake: c.in.wake, again: c.gather})
 	}
 	if e.parts.Config.Fleet != nil {
 		list = append(list, Part{Name: "roster", Round: e.parts.dispatch.tell, pause: every(sense.RosterTold)})
@@ -102,6 +103,9 @@ func (e *Engine) loop(ctx context.Context, p Part, last func() bool) {
 			pause, retry, wake = retry, min(2*retry, retryLast), nil
 		case worked:
 			retry = retryFirst
+			if p.again != nil {
+				p.again(ctx)
+			}
 			continue
 		case last():
 			return

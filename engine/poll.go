@@ -126,7 +126,7 @@ func (d *dispatcher) join(req ringi.PollRequest) (p *poll, claim bool, err error
 		d.fill(p, outs)
 		return p, false, nil
 	}
-	if req.Wait <= 0 || l.mayHold(now) {
+	if req.Wait <= 0 || l.ready.MayHold(now) {
 		p.taken = true
 		return p, true, nil
 	}
@@ -160,7 +160,7 @@ func (d *dispatcher) park(p *poll) bool {
 		return false
 	}
 	d.stand(p)
-	if !p.line.empty() { // something was made ready while the claim came back empty
+	if !p.line.ready.Empty() { // something was made ready while the claim came back empty
 		signal(d.wake)
 	}
 	return true

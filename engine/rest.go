@@ -72,9 +72,7 @@ func (d *dispatcher) claimFor(ctx context.Context, p *poll) ([]handOut, error) {
 	}
 	req := p.req
 	d.mu.Lock()
-	if p.line.sure {
-		req.Max = min(req.Max, max(len(p.line.fresh)+1, (req.Max+1)/2))
-	}
+	req.Max = max(p.line.ready.Bound(req.Max), (req.Max+1)/2)
 	d.leave(p.line, p.req, req.Max)
 	d.mu.Unlock()
 	outs, err := d.claim(ctx, p.line, req)

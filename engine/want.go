@@ -121,11 +121,8 @@ func (d *dispatcher) top(ctx context.Context, w *wish) {
 	}
 	now := d.clock.Now()
 	d.mu.Lock()
-	n := w.room()
-	if w.line.sure {
-		n = min(n, len(w.line.fresh)+1)
-	}
-	if n <= 0 || d.draining || !w.line.mayHold(now) {
+	n := w.line.ready.Bound(w.room())
+	if n <= 0 || d.draining || !w.line.ready.MayHold(now) {
 		d.mu.Unlock()
 		return
 	}

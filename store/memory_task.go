@@ -58,11 +58,11 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 	defer unlock()
 	ready := map[ringi.Tenant][]memoryCandidate{}
 	for _, r := range m.openRuns() {
-		if c.Tenant != 0 && r.key.Tenant != c.Tenant {
+		if c.Only == nil && c.Tenant != 0 && r.key.Tenant != c.Tenant {
 			continue
 		}
 		for _, lane := range slices.Sorted(maps.Keys(r.tasks)) {
-			if t := r.tasks[lane]; t.claimable(c) {
+			if t := r.tasks[lane]; c.names(TaskRef{r.key, lane}) && t.claimable(c) {
 				ready[r.key.Tenant] = append(ready[r.key.Tenant], memoryCandidate{r, t})
 			}
 		}
@@ -80,9 +80,14 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
 	return claimed, nil
 }
 
+// names reports whether the claim may take the task.
+func (c *Claim) names(t TaskRef) bool {
+	return c.Only == nil || slices.Contains(c.Only[:min(len(c.Only), c.Max)], t)
+}
+
 func (t *memoryTask) claimable(c Claim) bool {
-	return !t.lease.Leased && !t.row.Held && t.row.Queue == c.Queue && !t.row.ReadyAt.After(c.Now) &&
-		t.lease.Token-t.row.Token(0) < HandOuts && (c.Activities == nil || slices.Contains(c.Activities, t.row.Activity))
+	return !t.lease.Leased && !t.row.Held && t.row.Queue == c.Queue && !t.row.ReadyAt.After(c.ReadyBy()) &&
+		t.lease.Token-t.row.Token(0) < HandOuts && (c.Activities == nil || c.Only != nil || slices.Contains(c.Activities, t.row.Activity))
 }
 
 func (x memoryCandidate) handOut(c Claim) Claimed {

@@ -234,6 +234,12 @@ type LogRow struct {
 	Body   []byte
 }
 
+// A TaskRef names the task of a run that stands in a lane.
+type TaskRef struct {
+	Key  Key
+	Lane int
+}
+
 // A Claim asks for tasks.
 type Claim struct {
 	Tenant     ringi.Tenant // 0: all, in turn
@@ -243,6 +249,22 @@ type Claim struct {
 	Max        int
 	Now        time.Time
 	Handover   time.Duration // length of the lease until the first sign of life
+
+	// Due is when a task must have been ready; zero is Now. A node that leaves to
+	// others what they have just made says a moment before Now.
+	Due time.Time
+
+	// Only are the tasks to take, as far as they are ready, at most Max; nil is the
+	// oldest ones. They are of the queue; Tenant and Activities do not count then.
+	Only []TaskRef
+}
+
+// ReadyBy is when a task that the claim takes must have been ready.
+func (c *Claim) ReadyBy() time.Time {
+	if c.Due.IsZero() {
+		return c.Now
+	}
+	return c.Due
 }
 
 // A Claimed task is one hand-out, with all that the worker must be told.

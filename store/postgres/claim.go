@@ -23,22 +23,32 @@ var (
 	textReady statement = `select w.tenant, (select count(*) from (select 1 ` + claimable + ` limit $6::bigint) n)
 		from unnest($4::bigint[], $5::timestamptz[]) w(tenant, "from")`
 
-	textClaim = statement(`with c as materialized (
-			select x.* from unnest($4::bigint[], $5::timestamptz[], $6::bigint[]) w(tenant, "from", most)
-			cross join lateral (select t.tenant, t.run, t.lane ` + claimable + ` order by t.due_at limit w.most for no key update skip locked) x),
-		u as (update task t set state = 1, token = t.token + 1, confirmed = false, worker = $7::text, lease_end = $8::timestamptz,
-				attempt_end = least(t.total_at, $2::timestamptz + make_interval(secs => t.timeout / 1e9)),
-				check_at = least(t.check_at, ` + placed("least($8::timestamptz, $2::timestamptz + make_interval(secs => t.timeout / 1e9), t.total_at)", 9) + `)
-			from c where t.tenant = c.tenant and t.run = c.run and t.lane = c.lane returning ` + taskColumns + `, t.due_at)
-		select t.*, r.name, r.version, l.seq, l.body from u t
-			cross join lateral (select name, version from run r where r.tenant = t.tenant and r.id = t.run offset 0) r
-			left join lateral (select l.seq, l.body from log l where l.tenant = t.tenant and l.run = t.run and l.seq <= t.input_seq
-				order by l.seq desc limit 1) l on true`)
+	textClaim = textHandOut(`select x.* from unnest($4::bigint[], $5::timestamptz[], $6::bigint[]) w(tenant, "from", most)
+			cross join lateral (select t.tenant, t.run, t.lane ` + claimable + ` order by t.due_at limit w.most for no key update skip locked) x`)
+
+	textClaimOnly = textHandOut(`select t.tenant, t.run, t.lane from unnest($4::bigint[], $5::uuid[], $6::bigint[]) o(tenant, run, lane)
+			join task t on t.tenant = o.tenant and t.run = o.run and t.lane = o.lane
+			where t.state = 0 and t.held = 0 and t.queue = $1::text and t.due_at <= $2::timestamptz and t.token - (t.seq << 16) < 65535
+				and $3::text[] is null for no key update of t skip locked`)
 
 	textReadyLowest statement = `select w.tenant, (select t.due_at from task t where t.state = 0 and t.held = 0 and t.queue = $1::text
 			and t.tenant = w.tenant and t.due_at > w.from order by t.due_at limit 1)
 		from unnest($2::bigint[], $3::timestamptz[]) w(tenant, "from")`
 )
+
+// textHandOut leases the tasks that a query finds and reads what their workers must
+// be told.
+func textHandOut(find string) statement {
+	return statement(`with c as materialized (` + find + `),
+		u as (update task t set state = 1, token = t.token + 1, confirmed = false, worker = $7::text, lease_end = $8::timestamptz,
+				attempt_end = least(t.total_at, $10::timestamptz + make_interval(secs => t.timeout / 1e9)),
+				check_at = least(t.check_at, ` + placed("least($8::timestamptz, $10::timestamptz + make_interval(secs => t.timeout / 1e9), t.total_at)", 9) + `)
+			from c where t.tenant = c.tenant and t.run = c.run and t.lane = c.lane returning ` + taskColumns + `, t.due_at)
+		select t.*, r.name, r.version, l.seq, l.body from u t
+			cross join lateral (select name, version from run r where r.tenant = t.tenant and r.id = t.run offset 0) r
+			left join lateral (select l.seq, l.body from log l where l.tenant = t.tenant and l.run = t.run and l.seq <= t.input_seq
+				order by l.seq desc limit 1) l on true`)
+}
 
 // Claim implements store.Store.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error) {
@@ -46,6 +56,9 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, erro
 		return nil, nil
 	}
 	s.floors.heard(c.Now)
+	if c.Only != nil {
+		return s.claimOnly(ctx, c)
+	}
 	tenants := []ringi.Tenant{c.Tenant}
 	if c.Tenant == 0 {
 		var err error
@@ -78,7 +91,7 @@ type claim struct {
 // common are the first arguments of the statements.
 func (k *claim) common(c *call) {
 	c.text(k.Queue)
-	c.time(k.Now)
+	c.time(k.ReadyBy())
 	if k.Activities == nil {
 		c.add(oidTexts, nil)
 		return
@@ -159,21 +172,66 @@ func (k *claim) raise() (calls []*call, done func()) {
 	}
 }
 
+// A placedTask is one that was claimed, and when it was due.
+type placedTask struct {
+	store.Claimed
+	due time.Time
+}
+
+func readClaimed(row cells) placedTask {
+	t := readTask(row)
+	more := row[taskCells:]
+	return placedTask{store.Claimed{
+		Key: t.Key, Row: t.Row, Token: t.Token, Definition: more.text(1), Version: int(more.num(2)),
+		InputFirst: more.num(3), InputBody: more.blob(4),
+	}, more.time(0)}
+}
+
+func byDue(a, b placedTask) int { return a.due.Compare(b.due) }
+
+// claimOnly leases tasks that are named.
+func (s *Store) claimOnly(ctx context.Context, c store.Claim) ([]store.Claimed, error) {
+	var taken []placedTask
+	give := &call{statement: textClaimOnly, row: func(row cells) error {
+		taken = append(taken, readClaimed(row))
+		return nil
+	}}
+	c.Activities = nil
+	k := &claim{Claim: c, s: s}
+	k.common(give)
+	tenant, run, lane := ints(), uuids(), ints()
+	for _, o := range c.Only[:min(len(c.Only), c.Max)] {
+		addKey(tenant, run, o.Key)
+		lane.int(int64(o.Lane))
+	}
+	give.list(tenant, run, lane)
+	k.lease(give)
+	if err := s.change(ctx, give); err != nil {
+		return nil, away(err)
+	}
+	slices.SortStableFunc(taken, byDue)
+	claimed := make([]store.Claimed, len(taken))
+	for i, t := range taken {
+		claimed[i] = t.Claimed
+	}
+	return claimed, nil
+}
+
+// lease are the last arguments of a statement that hands out.
+func (k *claim) lease(give *call) {
+	give.text(k.Worker)
+	give.time(k.Now.Add(k.Handover))
+	k.s.floors.slack(give)
+	give.time(k.Now)
+}
+
 // handOut leases the oldest tasks of each tenant and reads what their workers
 // must be told.
 func (k *claim) handOut(ctx context.Context) ([]store.Claimed, error) {
-	type placed struct {
-		store.Claimed
-		due time.Time
-	}
-	taken := map[ringi.Tenant][]placed{}
+	taken := map[ringi.Tenant][]placedTask{}
 	give := &call{statement: textClaim, row: func(row cells) error {
-		t := readTask(row)
-		more := row[taskCells:]
-		taken[t.Key.Tenant] = append(taken[t.Key.Tenant], placed{store.Claimed{
-			Key: t.Key, Row: t.Row, Token: t.Token, Definition: more.text(1), Version: int(more.num(2)),
-			InputFirst: more.num(3), InputBody: more.blob(4),
-		}, more.time(0)})
+		t := readClaimed(row)
+		taken[t.Key.Tenant] = append(taken[t.Key.Tenant], t)
 		return nil
 	}}
 	k.common(give)
@@ -184,9 +242,7 @@ func (k *claim) handOut(ctx context.Context) ([]store.Claimed, error) {
 		most.int(int64(k.shares[l.key.tenant]))
 	}
 	give.list(tenant, from, most)
-	give.text(k.Worker)
-	give.time(k.Now.Add(k.Handover))
-	k.s.floors.slack(give)
+	k.lease(give)
 	raise, raised := k.raise()
 	if err := k.s.change(ctx, append([]*call{give}, raise...)...); err != nil {
 		return nil, away(err)
@@ -194,7 +250,7 @@ func (k *claim) handOut(ctx context.Context) ([]store.Claimed, error) {
 	raised()
 	var claimed []store.Claimed
 	for _, list := range taken {
-		slices.SortStableFunc(list, func(a, b placed) int { return a.due.Compare(b.due) })
+		slices.SortStableFunc(list, byDue)
 	}
 	order := k.order
 	if order == nil {

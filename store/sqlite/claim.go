@@ -17,11 +17,14 @@ const textAnyReady = `select 1 from task indexed by task_ready where state = 0 a
 
 // Claim implements store.Store.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, error) {
+	if c.Only != nil {
+		c.Tenant = 0
+	}
 	some := false
 	err := s.each(ctx, textAnyReady, func(cells) error {
 		some = true
 		return nil
-	}, c.Queue, int64(c.Tenant), micro(c.Now))
+	}, c.Queue, int64(c.Tenant), micro(c.ReadyBy()))
 	if err != nil || !some || c.Max <= 0 {
 		return nil, err
 	}
@@ -52,6 +55,9 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Claimed, erro
 
 // claim shares the claim out among the tenants and hands their oldest tasks out.
 func (c *conn) claim(cl store.Claim, activities any, turn *ringi.Tenant) ([]store.Claimed, error) {
+	if cl.Only != nil {
+		return c.handOutOnly(cl)
+	}
 	shares := map[ringi.Tenant]int{cl.Tenant: cl.Max}
 	var order []ringi.Tenant
 	if cl.Tenant == 0 {
@@ -106,7 +112,7 @@ func (c *conn) share(cl store.Claim, activities any, turn ringi.Tenant) ([]ringi
 				ready[ringi.Tenant(last)] = slices.Repeat([]ringi.Tenant{ringi.Tenant(last)}, n)
 			}
 			return nil
-		}, cl.Queue, last, micro(cl.Now), activities, activities, int64(cl.Max))
+		}, cl.Queue, last, micro(cl.ReadyBy()), activities, activities, int64(cl.Max))
 		if err != nil {
 			return nil, err
 		}
@@ -123,19 +129,41 @@ func (c *conn) handOut(cl store.Claim, tenant ringi.Tenant, activities any, limi
 		t := readTask(row)
 		list = append(list, store.Claimed{Key: t.Key, Row: t.Row, Token: t.Token})
 		return nil
-	}, cl.Worker, until, now, now, until, now, cl.Queue, int64(tenant), now, activities, activities, int64(limit))
+	}, cl.Worker, until, now, now, until, now, cl.Queue, int64(tenant), micro(cl.ReadyBy()), activities, activities, int64(limit))
 	if err != nil {
 		return nil, err
 	}
+	return list, c.tellAll(list)
+}
+
+// handOutOnly leases tasks that are named.
+func (c *conn) handOutOnly(cl store.Claim) ([]store.Claimed, error) {
+	now, until := micro(cl.Now), micro(cl.Now.Add(cl.Handover))
+	var list []store.Claimed
+	for _, o := range cl.Only[:min(len(cl.Only), cl.Max)] {
+		err := c.query(stmtClaimOne, func(row cells) error {
+			t := readTask(row)
+			list = append(list, store.Claimed{Key: t.Key, Row: t.Row, Token: t.Token})
+			return nil
+		}, cl.Worker, until, now, now, until, now, int64(o.Key.Tenant), runBlob(o.Key.Run), int64(o.Lane), cl.Queue, micro(cl.ReadyBy()))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, c.tellAll(list)
+}
+
+// tellAll brings hand-outs in order and fills in what their workers must be told.
+func (c *conn) tellAll(list []store.Claimed) error {
 	slices.SortFunc(list, func(a, b store.Claimed) int {
 		return cmp.Or(a.Row.ReadyAt.Compare(b.Row.ReadyAt), cmp.Compare(a.Key.Run, b.Key.Run), cmp.Compare(a.Row.Lane, b.Row.Lane))
 	})
 	for i := range list {
 		if err := c.tell(&list[i]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return list, nil
+	return nil
 }
 
 // tell fills in the definition and the log row that holds the input.

@@ -31,6 +31,7 @@ const (
 	stmtReadyTenant
 	stmtReadyCount
 	stmtClaim
+	stmtClaimOne
 	stmtTimerPut
 	stmtTimerDelete
 	stmtTimerDrop
@@ -56,6 +57,11 @@ const (
 // index's condition, an activity filter (null: all), and a token left.
 const claimable = ` from task indexed by task_ready where state = 0 and held = 0 and queue = ? and tenant = ? and ready_at <= ?
 	and token - (seq << 16) < 65535 and (? is null or activity in (select value from json_each(?)))`
+
+// handOut leases tasks.
+const handOut = `update task set state = 1, token = token + 1, confirmed = 0, worker = ?, lease_end = ?,
+		attempt_end = case when total_at > 0 then min(total_at, ? + timeout / 1000) else ? + timeout / 1000 end,
+		check_at = min(check_at, ?, ? + timeout / 1000, case when total_at > 0 then total_at else check_at end)`
 
 // leaseColumns sets the columns that leaseArgs fills.
 const leaseColumns = `state = ?, token = ?, confirmed = ?, worker = ?, lease_end = ?, attempt_end = ?, lapsed = ?`
@@ -117,10 +123,9 @@ var statementText = [statements]string{
 
 	stmtReadyTenant: `select tenant from task indexed by task_ready where state = 0 and held = 0 and queue = ? and tenant > ? order by tenant limit 1`,
 	stmtReadyCount:  `select count(*) from (select 1` + claimable + ` limit ?)`,
-	stmtClaim: `update task set state = 1, token = token + 1, confirmed = 0, worker = ?, lease_end = ?,
-		attempt_end = case when total_at > 0 then min(total_at, ? + timeout / 1000) else ? + timeout / 1000 end,
-		check_at = min(check_at, ?, ? + timeout / 1000, case when total_at > 0 then total_at else check_at end)
-		where (tenant, run, lane) in (select tenant, run, lane` + claimable + ` order by ready_at, run, lane limit ?) returning ` + taskColumns,
+	stmtClaim:       handOut + ` where (tenant, run, lane) in (select tenant, run, lane` + claimable + ` order by ready_at, run, lane limit ?) returning ` + taskColumns,
+	stmtClaimOne: handOut + ` where tenant = ? and run = ? and lane = ? and state = 0 and held = 0 and queue = ? and ready_at <= ?
+		and token - (seq << 16) < 65535 returning ` + taskColumns,
 
 	stmtTimerPut: `insert into timer (tenant, run, id, generation, fire_at, due_at) values (?, ?, ?, ?, ?, ?)
 		on conflict do update set generation = excluded.generation, fire_at = excluded.fire_at, due_at = excluded.due_at`,

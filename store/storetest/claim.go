@@ -65,6 +65,8 @@ func claimTests() []suiteTest {
 			}
 		}},
 		{"leaves what is not ready, held, of another queue, activity or tenant", claimLeaves},
+		{"leaves what became ready only a moment ago, if it is to", claimDue},
+		{"takes only the tasks that are named", claimOnly},
 		{"takes tenants in turn", claimInTurn}, // W26
 		{"gives each hand-out the next token", claimTokens},
 		{"a hand-over that lapsed is handed out again under the next token", claimLapsed},
@@ -112,6 +114,52 @@ func claimInput(s *subject) {
 	c := s.take(at(1), 1)
 	if len(c) != 1 || c[0].InputFirst != 2 || !bytes.Equal(c[0].InputBody, w.Body) {
 		s.Errorf("claimed %+v, want the log row at 2", c)
+	}
+}
+
+func claimDue(s *subject) {
+	old, young := s.run(), s.run()
+	old.schedule(func(r *ringi.TaskRow) { r.ReadyAt = at(1) })
+	young.schedule(func(r *ringi.TaskRow) { r.ReadyAt = at(3) })
+	c := store.Claim{Queue: "default", Worker: "w1", Max: 5, Now: at(4), Due: at(2), Handover: handover}
+	if got := s.claim(c); len(got) != 1 || got[0].Key != old.Key {
+		s.Errorf("claimed %+v, want the task of run %s", got, old.Key.Run)
+	}
+	if end := s.lease(old).LeaseEnd; !end.Equal(at(4 + 5)) {
+		s.Errorf("its lease ends at %v, and begins at the time of the claim", end)
+	}
+	c.Due = at(3)
+	if got := s.claim(c); len(got) != 1 || got[0].Key != young.Key {
+		s.Errorf("claimed %+v, want the task of run %s", got, young.Key.Run)
+	}
+}
+
+func claimOnly(s *subject) {
+	var all []store.TaskRef
+	for _, change := range []func(*ringi.TaskRow){
+		func(r *ringi.TaskRow) { r.ReadyAt = at(3) },
+		func(r *ringi.TaskRow) { r.ReadyAt = at(1) }, // not named
+		func(r *ringi.TaskRow) { r.ReadyAt, r.Activity = at(2), "another" },
+		func(r *ringi.TaskRow) { r.ReadyAt = at(50) },
+		func(r *ringi.TaskRow) { r.Held = true },
+		func(r *ringi.TaskRow) { r.Queue = "another" },
+	} {
+		l := s.run()
+		l.schedule(change)
+		all = append(all, store.TaskRef{Key: l.Key, Lane: 0})
+	}
+	named := append([]store.TaskRef{{Key: all[0].Key, Lane: 7}, all[0]}, all[2:]...)
+	c := store.Claim{Queue: "default", Activities: []string{"none"}, Worker: "w1", Max: 9, Now: at(4), Handover: handover, Only: named}
+	got := s.claim(c)
+	if len(got) != 2 || got[0].Key != all[2].Key || got[1].Key != all[0].Key || len(got[0].InputBody) == 0 || got[0].Definition == "" {
+		s.Fatalf("claimed %+v, want the tasks of runs %s and %s with all that is to be told", got, all[2].Key.Run, all[0].Key.Run)
+	}
+	if again := s.claim(c); len(again) != 0 {
+		s.Errorf("claimed %+v again", again)
+	}
+	c.Only = []store.TaskRef{}
+	if none := s.claim(c); len(none) != 0 {
+		s.Errorf("claimed %+v, and nothing was named", none)
 	}
 }
 

@@ -146,8 +146,8 @@ func (p program) sweep(o *sweepOptions) error {
 			return cli.Usage("", "--levels are above 0")
 		}
 	}
-	if o.w3.For < 0 || o.w3.Warm < 0 || o.w3.Payload < 0 || o.w3.Committers < 0 {
-		return cli.Usage("", "--for, --warm, --payload and --committers are not below 0")
+	if o.w3.For < 0 || o.w3.Warm < 0 || o.w3.Payload < 0 || o.w3.Committers < 0 || o.w3.Nodes < 1 || o.w3.Steps < 0 || o.w3.Branches < 0 {
+		return cli.Usage("", "--nodes is above 0, and --for, --warm, --payload, --committers, --steps and --branches are not below it")
 	}
 	if o.w3.For == 0 {
 		o.w3.For = bench.DefaultFor

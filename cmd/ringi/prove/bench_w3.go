@@ -21,7 +21,9 @@ about 200 bytes, outputs of about 100. The worker is in the same process, or wit
 
 Closed loop: --inflight runs are under way, the end of one begins the next. With
 --rate so many runs are begun a second whatever becomes of those before, and each
-is measured from when it was due.
+is measured from when it was due. With --nodes 3 three engines share the database,
+each with a worker of its own; runs are begun on them in turn, and conflicts counts
+the transitions that one decided while another wrote the run.
 
 In the same call it measures the floor: a tap counts the rows that the store was
 asked to write, and the bare driver then writes the same rows with the same
@@ -66,8 +68,11 @@ func w3Flags(cmd *cobra.Command, c *bench.W3Config) {
 	f := cmd.Flags()
 	f.StringVar(&c.Mode, "mode", bench.ModeEmbedded, "where the worker is: "+bench.ModeEmbedded+", or "+bench.ModeHTTP+" in a process of its own")
 	f.DurationVar(&c.For, "for", 0, fmt.Sprintf("end after so long; without --for and --runs after %v", bench.DefaultFor))
-	f.DurationVar(&c.Warm, "warm", bench.DefaultWarm, "how long nothing counts in the beginning")
+	f.DurationVar(&c.Warm, "warm", 0, "how long nothing counts in the beginning; 0 is 1s, or 6s with several nodes")
 	f.IntVar(&c.Committers, "committers", 0, "batches that the engine makes at a time; 0 is its default")
+	f.IntVar(&c.Nodes, "nodes", 1, "engines that share the database, each with a worker of its own")
+	f.IntVar(&c.Steps, "steps", 0, "activities of a run in sequence; 0 is three")
+	f.IntVar(&c.Branches, "branches", 0, "activities of a run side by side, instead of in sequence")
 	f.IntVar(&c.Payload, "payload", 0, "bytes of the input beside the 200 of the measure")
 }
 
@@ -76,8 +81,10 @@ func (p program) w3(ctx context.Context, c bench.W3Config, cpu, mem string) (out
 	switch {
 	case c.Mode != bench.ModeEmbedded && c.Mode != bench.ModeHTTP:
 		return out, cli.Usage("take "+bench.ModeEmbedded+" or "+bench.ModeHTTP, "there is no mode %q", c.Mode)
-	case c.Inflight < 1 || c.Rate < 0 || c.Runs < 0 || c.For < 0 || c.Warm < 0 || c.Payload < 0 || c.Committers < 0:
-		return out, cli.Usage("", "--inflight is above 0, and --rate, --runs, --for, --warm, --payload and --committers are not below it")
+	case c.Inflight < 1 || c.Rate < 0 || c.Runs < 0 || c.For < 0 || c.Warm < 0 || c.Payload < 0 || c.Committers < 0 || c.Nodes < 1 || c.Steps < 0 || c.Branches < 0:
+		return out, cli.Usage("", "--inflight and --nodes are above 0, and --rate, --runs, --for, --warm, --payload, --committers, --steps and --branches are not below it")
+	case c.Steps > 0 && c.Branches > 0:
+		return out, cli.Usage("", "activities are in sequence or side by side: give --steps or --branches")
 	}
 	c.Database, c.Worker, c.Now = p.benchDatabase(), p.startWorker, p.Now
 	c.Told = func(text string) { p.Say("%s", text) }
