@@ -161,3 +161,30 @@ func TestPublishIsAllOrNothing(t *testing.T) {
 		t.Errorf("changed: %+v", got.Published)
 	}
 }
+
+// W1: the default quotas are not hard limits: an operator raises them by settings,
+// which whoever checks a definition may have too.
+func TestAnOperatorRaisesTheQuotasOfDefinitions(t *testing.T) {
+	long := "ringi: v1\nname: long\nsteps:\n"
+	for i := range workflow.DefaultSteps + 1 {
+		long += fmt.Sprintf("  - { id: s%d, set: { a%d: %d } }\n", i, i, i)
+	}
+	w := newDesk(t)
+	w.write("long.yaml", long)
+	if got := w.run("check", "long.yaml"); got.code != cli.ExitProblems || !strings.Contains(got.out, "ask an operator to raise the quota") {
+		t.Errorf("above the quota: %+v", got)
+	}
+	if got := w.run("check", "--quota-steps", "21", "long.yaml"); got.code != cli.ExitOK {
+		t.Errorf("below a quota that was raised: %+v", got)
+	}
+	for _, wrong := range []string{"0", "1001", "many"} {
+		if got := w.run("check", "--quota-steps", wrong, "long.yaml"); got.code != cli.ExitUsage || !strings.Contains(got.err, "from 1 to 1000") {
+			t.Errorf("a quota of %s: %+v", wrong, got)
+		}
+	}
+	w.env["RINGI_QUOTA_STEPS"] = "21"
+	w.start("serve")
+	if got := w.run("publish", "long.yaml"); got.code != cli.ExitOK {
+		t.Errorf("published where the quota was raised: %+v", got)
+	}
+}

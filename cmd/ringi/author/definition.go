@@ -51,16 +51,17 @@ func (c *Checked) err() error {
 }
 
 func (p program) checkCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "check FILE...", Short: "Check definitions, as publishing does", Args: cli.AtLeastOne("FILE"),
 		Long: `Checks definitions as publishing does, without a server. Exits with 6 if one has
 errors; findings of severity warning are shown and accepted. The quotas of steps,
-depth and width are the defaults, which the operator of a server may have raised.
+depth and width are the defaults, which the operator of a server may have raised;
+--quota-steps and its like are the same settings as there.
 - is standard input.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			files, missing := p.readDefinitions(args)
 			out := checkFiles(files, func(name string, text []byte) (*workflow.Definition, []workflow.Problem) {
-				return workflow.Check(name, text, workflow.Quotas{})
+				return workflow.Check(name, text, p.Quotas())
 			})
 			var err error
 			if p.JSON() {
@@ -74,6 +75,8 @@ depth and width are the defaults, which the operator of a server may have raised
 			return errors.Join(err, out.err())
 		},
 	}
+	cli.SettingFlags(cmd, cli.QuotaSettings()...)
+	return cmd
 }
 
 // readSources reads files; - is standard input. Those that can be read are

@@ -68,6 +68,7 @@ has problems. docs/scenarios.md shows how to write them.`,
 		RunE:    func(_ *cobra.Command, args []string) error { return p.test(args, f) },
 	}
 	c.Flags().StringVar(&f.match, "run", "", "only scenarios whose name matches this regular expression")
+	cli.SettingFlags(c, cli.QuotaSettings()...)
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "tell what happened in those that passed too")
 	c.Flags().StringVar(&f.junit, "junit", "", "also write the results to this file, in JUnit's form")
 	return c
@@ -165,7 +166,7 @@ func (p program) testFile(out *Tested, name string, match *regexp.Regexp) error 
 	if src, err = p.readSource(definition); err != nil {
 		return err
 	}
-	def, found := workflow.Check(definition, src.text, workflow.Quotas{})
+	def, found := workflow.Check(definition, src.text, p.Quotas())
 	if def == nil {
 		for _, d := range found {
 			if d.Severity == workflow.SeverityError {

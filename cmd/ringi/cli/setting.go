@@ -17,6 +17,7 @@ import (
 	"github.com/ringiflow/ringi/egress"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/relay"
+	"github.com/ringiflow/ringi/workflow"
 )
 
 // A setting comes from its flag, else from RINGI_NAME, else from the file that
@@ -52,6 +53,9 @@ const (
 	SetLogFormat   = "log-format"
 	SetOutbox      = "outbox"
 	SetHTTPAllow   = "http-allow"
+	SetQuotaSteps  = "quota-steps"
+	SetQuotaDepth  = "quota-depth"
+	SetQuotaWidth  = "quota-width"
 
 	SetOutboxRoute    = "outbox-route"
 	SetOutboxBatch    = "outbox-batch"
@@ -65,6 +69,19 @@ const (
 // TuningSettings say how a relay works, wherever it runs.
 func TuningSettings() []string {
 	return []string{SetOutboxBatch, SetOutboxLease, SetOutboxPoll, SetOutboxAttempts, SetOutboxAfter, SetOutboxKeep}
+}
+
+// QuotaSettings bound definitions, where they are published and where they are
+// checked before.
+func QuotaSettings() []string { return []string{SetQuotaSteps, SetQuotaDepth, SetQuotaWidth} }
+
+// Quotas are the values of the QuotaSettings.
+func (p *Program) Quotas() workflow.Quotas {
+	number := func(name string) int {
+		n, _ := strconv.Atoi(p.Get(name)) // it was checked
+		return n
+	}
+	return workflow.Quotas{Steps: number(SetQuotaSteps), Depth: number(SetQuotaDepth), Width: number(SetQuotaWidth)}
 }
 
 // Defaults of settings that others name.
@@ -90,6 +107,9 @@ func allSettings() []setting {
 		{name: SetLogFormat, fallback: "text", usage: "text or json", reason: "people read it first", check: oneOf("text", "json")},
 		{name: SetOutbox, many: true, usage: "where messages go, [NAME=]DESTINATION: " + relay.Forms + "; or off", reason: "serve: a file beside the database, so that nothing grows unread", check: checkOutbox},
 		{name: SetHTTPAllow, many: true, usage: "CIDR of a private network that http steps may call", reason: "a definition must not reach what only this machine or its network can", check: checkNetworks},
+		{name: SetQuotaSteps, fallback: count(workflow.DefaultSteps), usage: "steps of a definition", reason: "a process that people can still read", check: checkQuota(workflow.MaxSteps)},
+		{name: SetQuotaDepth, fallback: count(workflow.DefaultDepth), usage: "blocks of a definition in each other", reason: "a process that people can still read", check: checkQuota(workflow.MaxDepth)},
+		{name: SetQuotaWidth, fallback: count(workflow.DefaultWidth), usage: "branches of a parallel side by side", reason: "one run takes no more tasks than that at a time", check: checkQuota(workflow.MaxWidth)},
 		{name: SetOutboxRoute, many: true, usage: "AGGREGATETYPE[/TYPE]=NAME: what goes to the destination of that name", reason: "everything goes to the one without a name"},
 		{name: SetOutboxBatch, fallback: count(outbox.DefaultBatch), usage: "messages claimed and published at once", reason: "one fsync carries them all", check: checkCount},
 		{name: SetOutboxLease, fallback: span(outbox.DefaultLease), usage: "how long a relay that died holds its messages", reason: "longer than any destination takes to answer", check: checkLease},
@@ -318,6 +338,16 @@ func checkCount(v string) error {
 		return fmt.Errorf("%q is not a number above 0", v)
 	}
 	return nil
+}
+
+// checkQuota checks a quota, which lies within the bound of the language.
+func checkQuota(most int) func(string) error {
+	return func(v string) error {
+		if n, err := strconv.Atoi(v); err != nil || n < 1 || n > most {
+			return fmt.Errorf("%q is not a number from 1 to %d, which is the bound of the language", v, most)
+		}
+		return nil
+	}
 }
 
 func checkSpan(v string) error {

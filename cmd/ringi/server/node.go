@@ -103,7 +103,7 @@ func OpenNode(ctx context.Context, p *cli.Program, c NodeConfig) (_ *Node, err e
 	if n.Engine, err = engine.New(engine.Config{
 		Store: &metric.Store{Store: n.store, Metrics: m, Routes: routes, Wrote: n.wake}, Probe: n.store.Probe, Locks: sent.locks,
 		Records: n.store, Catalog: n.store, Events: n.store, Committers: n.store.Committers(), Fleet: sent.nodes, Version: cli.BuildOf().Version,
-		Log: c.Log, Observer: m.Observer(), WorkersUp: n.up.Load, Later: n.performer.Later, Drain: cli.DrainTime,
+		Log: c.Log, Observer: m.Observer(), WorkersUp: n.up.Load, Later: n.performer.Later, Drain: cli.DrainTime, Quotas: p.Quotas(),
 	}); err != nil {
 		return nil, err
 	}

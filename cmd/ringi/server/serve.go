@@ -33,6 +33,7 @@ follows no redirects, and takes no proxy from the environment.`,
 	}
 	cli.SettingFlags(cmd, cli.SetDatabase, cli.SetListen, cli.SetKeys, cli.SetTLSCert, cli.SetTLSKey, cli.SetBehindProxy, cli.SetPublicURL, cli.SetLogFormat, cli.SetOutbox, cli.SetOutboxRoute, cli.SetHTTPAllow)
 	cli.SettingFlags(cmd, cli.TuningSettings()...)
+	cli.SettingFlags(cmd, cli.QuotaSettings()...)
 	return cmd
 }
 

@@ -36,6 +36,7 @@ For http steps that call services on this machine, give --http-allow 127.0.0.1.`
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.dev(cmd.Context()) },
 	}
 	cli.SettingFlags(cmd, cli.SetListen, cli.SetLogFormat, cli.SetHTTPAllow)
+	cli.SettingFlags(cmd, cli.QuotaSettings()...)
 	return cmd
 }
 
