@@ -46,6 +46,8 @@ var mayImport = map[string][]string{
 	"address": {}, // how they are written
 	"relay":   {".", "workflow", "address", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/postgres", "outbox/rabbitmq", "outbox/redis", "outbox/sqlite", "outbox/webhook"},
 
+	"feed": {".", "workflow/expr", "workflow/exact", "address", "inbox", "inbox/kafka", "inbox/nats", "inbox/rabbitmq", "inbox/redis", "outbox", "outbox/kafka", "outbox/redis"}, // the way back
+
 	".": {"workflow"},
 
 	"store":           {".", "outbox", "outbox/memory"},
@@ -55,10 +57,11 @@ var mayImport = map[string][]string{
 	"store/storetest": {".", "outbox", "store", "store/faulty"},
 
 	// Servers for tests of any package and for demonstrations.
-	"store/postgres/pgtest": {},
-	"servertest":            {}, // brokers and databases other than PostgreSQL
-	"child":                 {}, // programs as processes that are killed
-	"servertest/fetch":      {"servertest"},
+	"store/postgres/pgtest":  {},
+	"outbox/nats/natsserver": {}, // a broker where none is installed
+	"servertest":             {}, // brokers and databases other than PostgreSQL
+	"child":                  {}, // programs as processes that are killed
+	"servertest/fetch":       {"servertest"},
 
 	"engine": {".", "store", "workflow", "engine/rows", "engine/sense"},
 	"metric": {".", "engine", "store", "outbox"}, // the numbers of a server
@@ -101,6 +104,7 @@ var mayImport = map[string][]string{
 	// Worker libraries of every language against a real server: only tests.
 	"sdk/conformance": {"*"},
 	"bench":           {"*"},
+	"bench/chaos":     {"*"}, // what survives, with a ledger that decides
 }
 
 // packageRule returns what the package in dir may import of ours.

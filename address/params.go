@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Params are the parameters of an address. Each is taken once; what nobody took is
@@ -65,6 +66,19 @@ func (p *Params) Number(name string) int {
 		p.Fail("the parameter %s is %q; write a number above 0", name, text)
 	}
 	return n
+}
+
+// Span returns a length of time above 0; 0 is not given.
+func (p *Params) Span(name string) time.Duration {
+	text := p.Text(name)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		p.Fail("the parameter %s is %q; write a span of time above 0, as in 30s", name, text)
+	}
+	return d
 }
 
 // Yes returns whether a parameter is true.

@@ -144,6 +144,15 @@ func (p *Process) announcement(ctx context.Context, from *os.File) (string, erro
 // PID returns the process id of the running incarnation.
 func (p *Process) PID() int { return p.now.cmd.Process.Pid }
 
+// ExitCode is the exit code of the last incarnation when it has ended; -1 when it
+// runs, never ran, or was ended by a signal.
+func (p *Process) ExitCode() int {
+	if p.now == nil || p.Running() {
+		return -1
+	}
+	return p.now.cmd.ProcessState.ExitCode()
+}
+
 // Running tells whether the incarnation has not ended yet.
 func (p *Process) Running() bool {
 	if p.now == nil {

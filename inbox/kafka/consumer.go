@@ -30,6 +30,9 @@ const (
 	// commitTime bounds the commit of offsets, also while stopping.
 	commitTime = 10 * time.Second
 
+	// signs of life are sent so many times within Session.
+	signs = 3
+
 	// idlePause is the pause of Run after an error of the broker.
 	idlePause = time.Second
 )
@@ -58,6 +61,11 @@ type Config struct {
 	// worked on at once; 0 means the defaults.
 	Batch    int
 	Parallel int
+
+	// Session is how soon the group notices a member that died without a word, and
+	// gives its partitions to others; 0 means the client's default of 45 s. The broker
+	// sets limits to it.
+	Session time.Duration
 
 	// PauseFirst and PauseMost are the pauses after a failure; 0 means the defaults.
 	PauseFirst time.Duration
@@ -102,6 +110,9 @@ func New(cfg Config) (*Consumer, error) {
 		client.ResumeFetchPartitions(lost)
 	}
 	options := append([]kgo.Opt{kgo.ClientID("ringi-inbox"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}, cfg.Options...)
+	if cfg.Session > 0 {
+		options = append(options, kgo.SessionTimeout(cfg.Session), kgo.HeartbeatInterval(cfg.Session/signs))
+	}
 	client, err := kgo.NewClient(append(options,
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ConsumerGroup(cfg.Group), kgo.ConsumeTopics(cfg.Topics...),
 		kgo.DisableAutoCommit(), // an offset is committed after the work, never by the clock

@@ -75,7 +75,7 @@ func (c *Consumer) receive(ctx context.Context, msg jetstream.Msg) error {
 	}
 	quiet := c.keep(msg)
 	d := delivery(msg, meta)
-	outcome, err := c.receiver().Insist(ctx, d, nil)
+	outcome, _ := c.receiver().Insist(ctx, d, nil) // its error was observed
 	quiet()
 	if outcome == inbox.Failed {
 		err = msg.Nak() // we are stopping; somebody else may have it at once

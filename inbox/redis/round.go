@@ -168,10 +168,11 @@ func parse(answer []any) (*entry, error) {
 func (c *Consumer) receive(ctx context.Context, e *entry) error {
 	quiet := c.keep(ctx, e)
 	d := c.delivery(e)
-	outcome, err := c.receiver().Insist(ctx, d, nil)
+	outcome, _ := c.receiver().Insist(ctx, d, nil) // its error was observed
 	quiet()
 	answering, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
 	defer cancel()
+	var err error
 	if outcome == inbox.Failed {
 		err = c.sign(answering, e, left) // we are stopping; somebody else may have it at once
 	} else {

@@ -16,7 +16,8 @@ func (p program) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure, beside the floor of the same machine", Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(p.benchW3Command(), p.benchWorkerCommand(), p.benchOutboxCommand(),
-		p.benchLoadCommand(), p.benchStartCommand(), p.benchNodeCommand(), p.benchCompareCommand(), p.benchPlotCommand())
+		p.benchLoadCommand(), p.benchStartCommand(), p.benchNodeCommand(), p.benchCompareCommand(), p.benchPlotCommand(),
+		p.benchChaosCommand(), p.benchChaosMemberCommand())
 	return cmd
 }
 

@@ -1,0 +1,3 @@
+// Package feed brings messages of brokers into ringi: it opens sources that are named
+// by text, as a person writes them (Opener).
+package feed
