@@ -78,9 +78,10 @@
 // ever, since a number must never be given twice.
 //
 // Polling finds a message within a second at most, at once with a hint from the
-// same process. Reading the database's write-ahead log would find it without
-// polling, at the price of a replication slot that must be watched, since a
-// consumer that stops fills the server's disk; the table serves both.
+// same process. A Feed, such as that of package wal from PostgreSQL's write-ahead
+// log, tells of it without polling, at the price of a replication slot that must be
+// watched. It tells which messages there are and nothing else: the table stays the
+// truth, and the rules of a claim are the only ones.
 //
 // The package needs nothing of the engine and no driver, so that a
 // service without the engine can use it. Brokers and databases are sub-packages:

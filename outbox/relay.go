@@ -569,8 +569,8 @@ func (r *Relay) prune(ctx context.Context, rep *Report) (more bool, err error) {
 // Run calls Round until ctx ends and then returns nil, after the round under way
 // has marked what it knows, and the relay has given back what it had claimed ahead
 // and left its fleet. Behind a full batch, the next is claimed while that one is
-// published. Errors of rounds go to Observe; Run pauses PollMost after one and
-// goes on, because a database comes back.
+// published. Errors of rounds go to Observe; Run pauses PollMost after one,
+// but no longer than a second, and goes on, because a database comes back.
 func (r *Relay) Run(ctx context.Context) error {
 	r.ahead.on = true
 	r.join()
@@ -580,7 +580,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		worked, err := r.Round(ctx)
 		switch {
 		case err != nil:
-			pause = r.cfg.PollMost
+			pause = min(r.cfg.PollMost, DefaultPollMost)
 		case worked:
 			pause = r.cfg.PollFirst
 			continue

@@ -199,10 +199,15 @@ func (r *Relay) abandoned(msgs []ClaimedMessage) {
 	r.feed.lane.Settle(ids)
 }
 
-// pauseFor is how long to pause at most: the next poll is not to be missed.
+// pauseFor is how long to pause at most: neither the next poll beside a feed nor the
+// next renewal of the partitions is to be missed.
 func (r *Relay) pauseFor(pause time.Duration) time.Duration {
-	if left := r.feed.pollAt.Sub(r.cfg.Now()); r.feed.lane != nil && left > 0 {
-		return min(pause, left)
+	now := r.cfg.Now()
+	if left := r.feed.pollAt.Sub(now); r.feed.lane != nil && left > 0 {
+		pause = min(pause, left)
+	}
+	if left := r.holdAt.Sub(now); r.cfg.Fleet != nil && left > 0 {
+		pause = min(pause, left)
 	}
 	return pause
 }

@@ -121,15 +121,17 @@ type Metrics struct {
 	done    *prometheus.CounterVec
 
 	messages, oldest *prometheus.Desc
+
+	log *logMetrics
 }
 
 // NewMetrics makes them over Desk.Backlog.
 func NewMetrics(backlog func(context.Context) ([]outbox.Depth, error), now func() time.Time) *Metrics {
 	return &Metrics{
-		backlog: backlog, now: now,
+		backlog: backlog, now: now, log: newLogMetrics(),
 		done: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ringi_outbox_done_total",
-			Help: "What relays of this process did with messages: claimed (attempts), delivered, failed, dead, parked, released, lost (marks too late), pruned.",
+			Help: "What relays of this process did with messages: claimed (attempts), fed (of those, told of by the write-ahead log), delivered, failed, dead, parked, released, lost (marks too late), pruned.",
 		}, []string{"destination", "what"}),
 		messages: prometheus.NewDesc("ringi_outbox_messages", "Messages that are pending (claimed ones too), failing (of those), parked with their key, and dead.", []string{"destination", "tenant", "state"}, nil),
 		oldest:   prometheus.NewDesc("ringi_outbox_oldest_seconds", "Age of the oldest message that is not delivered.", []string{"destination", "tenant"}, nil),
@@ -146,7 +148,7 @@ func (m *Metrics) Handler() http.Handler {
 // Observe counts what a round did.
 func (m *Metrics) Observe(r outbox.Report) {
 	for what, n := range map[string]int{
-		"claimed": r.Claimed, "delivered": r.Delivered, "failed": r.Failed, "dead": r.Dead,
+		"claimed": r.Claimed, "fed": r.Fed, "delivered": r.Delivered, "failed": r.Failed, "dead": r.Dead,
 		"parked": r.Parked, "released": r.Released, "lost": r.Lost, "pruned": r.Pruned,
 	} {
 		m.done.WithLabelValues(r.Destination, what).Add(float64(n))
@@ -156,6 +158,7 @@ func (m *Metrics) Observe(r outbox.Report) {
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.done.Describe(ch)
+	m.log.describe(ch)
 	ch <- m.messages
 	ch <- m.oldest
 }
@@ -163,6 +166,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.done.Collect(ch)
+	m.log.collect(ch)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	depths, err := m.backlog(ctx)

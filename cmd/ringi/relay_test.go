@@ -348,6 +348,9 @@ func TestRelayAndOutboxRefuseWhatCannotWork(t *testing.T) {
 		"relay --outbox file:a --outbox-lease soon",
 		"relay --outbox file:a --outbox-after never",
 		"relay --outbox file:a --metrics nowhere",
+		"relay --outbox file:a --source wal", // SQLite has none
+		"relay --outbox file:a --source binlog",
+		"relay --outbox file:a --wal-limit 0",
 		"relay extra",
 		"serve --outbox-route Order=audit",
 		"outbox retry",

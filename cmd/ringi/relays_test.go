@@ -18,9 +18,9 @@ import (
 )
 
 // warehouse is a service on PostgreSQL with nothing of ringi but an outbox.
-func (w *desk) warehouse() (db *sql.DB, write func(rounds int)) {
+func (w *desk) warehouse(settings map[string]string) (db *sql.DB, write func(rounds int)) {
 	w.t.Helper()
-	pg, err := pgtest.Start(w.t.Context(), pgtest.Config{})
+	pg, err := pgtest.Start(w.t.Context(), pgtest.Config{Settings: settings})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func (w *desk) warehouse() (db *sql.DB, write func(rounds int)) {
 // destination; one of them is stopped past its lease and woken.
 func TestThreeRelaysShareTheWorkAndOneThatSleptSpoilsNothing(t *testing.T) {
 	w := newDesk(t)
-	db, write := w.warehouse()
+	db, write := w.warehouse(nil)
 	const batch, lanes = 10, 2 // each process has two relays to a file, with a batch of its own
 	var relays []process
 	for _, name := range []string{"r0", "r1", "r2"} {

@@ -16,6 +16,7 @@ import (
 	"github.com/ringiflow/ringi/config"
 	"github.com/ringiflow/ringi/egress"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/wal"
 	"github.com/ringiflow/ringi/relay"
 	"github.com/ringiflow/ringi/workflow"
 )
@@ -64,11 +65,19 @@ const (
 	SetOutboxAttempts = "outbox-attempts"
 	SetOutboxAfter    = "outbox-after"
 	SetOutboxKeep     = "outbox-keep"
+	SetSource         = "source"
+	SetWALLimit       = "wal-limit"
+)
+
+// How messages are found.
+const (
+	SourcePoll = "poll"
+	SourceWAL  = "wal"
 )
 
 // TuningSettings say how a relay works, wherever it runs.
 func TuningSettings() []string {
-	return []string{SetOutboxBatch, SetOutboxLease, SetOutboxPoll, SetOutboxAttempts, SetOutboxAfter, SetOutboxKeep}
+	return []string{SetOutboxBatch, SetOutboxLease, SetOutboxPoll, SetOutboxAttempts, SetOutboxAfter, SetOutboxKeep, SetSource, SetWALLimit}
 }
 
 // QuotaSettings bound definitions, where they are published and where they are
@@ -117,6 +126,8 @@ func allSettings() []setting {
 		{name: SetOutboxAttempts, fallback: count(outbox.DefaultAttempts), usage: "tries of a message that its destination refuses", reason: "about four minutes of refusals", check: checkCount},
 		{name: SetOutboxAfter, fallback: AfterLast()[0], usage: "what follows the last try: dead-letter (its aggregate goes on), park (its aggregate waits for a person), block (no try is the last)", reason: "one bad message stops nobody", check: oneOf(AfterLast()...)},
 		{name: SetOutboxKeep, fallback: span(outbox.DefaultRetention), usage: "how long delivered messages are kept", reason: "long enough to notice that a consumer lost something", check: checkSpan},
+		{name: SetSource, fallback: SourcePoll, usage: "how messages are found: poll, or wal (PostgreSQL's write-ahead log, which needs wal_level=logical)", reason: "polling needs nothing but the table", check: oneOf(SourcePoll, SourceWAL)},
+		{name: SetWALLimit, fallback: count(wal.DefaultMostWAL >> 20), usage: "with --source wal, the most write-ahead log in MiB that the server may keep for this relay", reason: "a disk that has not a gigabyte to spare is full anyway", check: checkCount},
 	}
 }
 

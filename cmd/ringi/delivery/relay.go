@@ -20,6 +20,7 @@ import (
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/outbox/crash"
+	"github.com/ringiflow/ringi/outbox/wal"
 	"github.com/ringiflow/ringi/relay"
 )
 
@@ -46,10 +47,16 @@ that name them. Passwords, secrets and keys are named by files.
   webhook+https://HOST/PATH  ?secret-file= allow-network=CIDR source= max-bytes= parallel=
   ringi+https://HOST         ?key-file=   starts runs, and sends all else as events
 
+With --source wal PostgreSQL's write-ahead log says which messages were committed,
+and none waits for the next poll. That needs wal_level = logical, a role with the
+attribute REPLICATION that owns the table, and a connection to the server itself.
+What is missing is said, and polling does it until then.
+
 Any number may run on one PostgreSQL database: they share the work, and one that
 stops is replaced when its lease ends. After SIGTERM or SIGINT it claims nothing
 new, finishes what is being sent within 30 s and exits with 0.`,
 		Example: `  ringi relay --database postgres://shop@db/shop --outbox 'kafka://kafka:9092?topic-prefix=shop.'
+  ringi relay --database postgres://shop@db/shop --outbox nats://nats --source wal
   ringi relay --database sqlite:shop.db --outbox file:events.ndjson --outbox 'hooks=webhook+https://example.org/in?secret-file=secret'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if points {
@@ -91,7 +98,13 @@ func (p program) relay(ctx context.Context, address string) (err error) {
 		return err
 	}
 	log, metrics := p.Logger(), relay.NewMetrics(db.Outbox.Backlog, p.Now)
-	relays, sinks, err := OpenRelays(p.Program, p.Get(cli.SetOutbox), outbox.RelayConfig{Source: db.Outbox, Fleet: db.Fleet}, &relay.Journal{Log: log, Now: p.Now}, metrics)
+	journal := &relay.Journal{Log: log, Now: p.Now}
+	written, err := OpenLog(p.Program, p.databaseName(), journal, metrics)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, written.Close()) }()
+	relays, sinks, err := OpenRelays(p.Program, p.Get(cli.SetOutbox), outbox.RelayConfig{Source: db.Outbox, Fleet: db.Fleet, Feed: written.Feed()}, journal, metrics)
 	if err != nil {
 		return err
 	}
@@ -101,6 +114,7 @@ func (p program) relay(ctx context.Context, address string) (err error) {
 		return err
 	}
 	defer stop()
+	defer written.Begin(ctx)()
 	log.Info("relaying", "database", db.Name, "destinations", len(sinks))
 	go func() {
 		relay.Announce(ctx, log, sinks)
@@ -109,6 +123,24 @@ func (p program) relay(ctx context.Context, address string) (err error) {
 		log.Info("draining", "for at most", cli.DrainTime)
 	}()
 	return relays.RunUntil(ctx, cli.DrainTime)
+}
+
+// OpenLog makes ready to read the write-ahead log, if the settings want it; else what
+// it returns tells nothing.
+func OpenLog(p *cli.Program, database string, journal *relay.Journal, m *relay.Metrics) (*relay.Log, error) {
+	if p.Get(cli.SetSource) != cli.SourceWAL {
+		return nil, nil
+	}
+	limit, _ := strconv.ParseInt(p.Get(cli.SetWALLimit), 10, 64) // it was checked
+	lines := &relay.LogJournal{Journal: journal}
+	log, err := relay.OpenLog(database, relay.LogConfig{MostWAL: limit << 20, Now: p.Now, Observe: func(r wal.Report) {
+		lines.Observe(r)
+		m.ObserveLog(r)
+	}})
+	if errors.Is(err, relay.ErrNoLog) {
+		return nil, cli.Usage("leave --source out", "%v", err)
+	}
+	return log, err
 }
 
 // OpenRelays opens the destinations and the relays to them.

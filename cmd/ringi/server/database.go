@@ -113,3 +113,11 @@ func (c *NodeConfig) named() slog.Attr {
 	}
 	return slog.String("database", c.Database)
 }
+
+// databaseURL is the database as a relay names it.
+func (c *NodeConfig) databaseURL() string {
+	if c.Postgres != "" {
+		return c.Postgres
+	}
+	return "sqlite:" + c.Database
+}

@@ -60,6 +60,7 @@ type Node struct {
 	server    *http.Server
 	relays    *relay.Relays // nil when messages are not read
 	sinks     []*relay.Sink
+	log       *relay.Log  // nil unless messages are found in the write-ahead log
 	up        atomic.Bool // workers can reach us
 	leaving   atomic.Bool // draining
 }
@@ -149,7 +150,10 @@ func (n *Node) openRelay(sent messages, m *metric.Metrics) (outbox.Routes, error
 		return nil, cli.Usage("", "%v", err)
 	}
 	journal := &relay.Journal{Log: n.Log, Now: n.p.Now, Told: n.away}
-	n.relays, n.sinks, err = delivery.OpenRelays(n.p, n.Outbox, outbox.RelayConfig{Source: sent.source, Fleet: sent.fleet}, journal, numbers)
+	if n.log, err = delivery.OpenLog(n.p, n.databaseURL(), journal, numbers); err != nil {
+		return nil, err
+	}
+	n.relays, n.sinks, err = delivery.OpenRelays(n.p, n.Outbox, outbox.RelayConfig{Source: sent.source, Fleet: sent.fleet, Feed: n.log.Feed()}, journal, numbers)
 	return routes, err
 }
 
@@ -274,9 +278,11 @@ func (n *Node) startRelay(ctx context.Context) (stop func()) {
 	}
 	var running sync.WaitGroup
 	running.Go(func() { relay.Announce(ctx, n.Log, n.sinks) })
+	end := n.log.Begin(ctx)
 	relaying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { _ = n.relays.Run(relaying) }) // it returns nil; its troubles were observed
 	return func() {
+		end()
 		cancel()
 		running.Wait()
 	}
@@ -299,7 +305,7 @@ func (n *Node) drain() error {
 
 // close gives back what openNode opened.
 func (n *Node) close() error {
-	errs := []error{relay.CloseAll(n.sinks)}
+	errs := []error{relay.CloseAll(n.sinks), n.log.Close()}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
 	}
