@@ -63,6 +63,8 @@ func pauseOf(name string) time.Duration {
 		return 4 * engine.DefaultTimerScan
 	case "waits":
 		return 3 * time.Second
+	case "fleet", "roster":
+		return 10 * time.Second
 	}
 	return 3 * engine.DefaultLeaseScan / 2
 }
@@ -78,6 +80,7 @@ func (n *node) start() {
 		Store: n.tap, Records: n.tap, Catalog: n.tap, Events: n.tap,
 		Decide: w.watch.decide(n), Observer: n.observer(),
 		Committers: plan.committers, BatchWrites: plan.batch, CacheBytes: plan.cache, SnapshotEvery: plan.snapshots,
+		Fleet: n.meeting(), Version: "sim",
 		Now: n.clock.now, Random: draw.New(w.options.Seed, draw.StreamIDs+uint64(w.lives)),
 	})
 	w.lives++
