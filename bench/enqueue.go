@@ -39,7 +39,7 @@ func (b *outboxBench) cost(ctx context.Context) error {
 	var with, without []time.Duration
 	for n := range min(benchChanges, b.Messages) {
 		took, err := b.timed(func() error {
-			if err := unit.Add(ctx, b.message(n)); err != nil {
+			if err := unit.Add(ctx, benchMessage(n)); err != nil {
 				return err
 			}
 			return unit.Do(ctx, func(ctx context.Context, tx *sql.Tx) error { return change(ctx, tx, n) })
@@ -75,7 +75,7 @@ func (b *outboxBench) changeBare(ctx context.Context, n int) error {
 	if err := change(ctx, tx, n); err != nil {
 		return err
 	}
-	m := b.message(n)
+	m := benchMessage(n)
 	m.CreatedAt = b.Now()
 	m.ID = outbox.NewID(m.CreatedAt)
 	if b.db.Dialect == relay.SQLite {

@@ -192,7 +192,7 @@ func (b *outboxBench) batches(count int, do func(msgs []outbox.Message) error) e
 	for from := 0; from < count; from += b.Batch {
 		msgs := make([]outbox.Message, min(b.Batch, count-from))
 		for i := range msgs {
-			msgs[i] = b.message(from + i)
+			msgs[i] = benchMessage(from + i)
 		}
 		if err := do(msgs); err != nil {
 			return err
@@ -201,8 +201,8 @@ func (b *outboxBench) batches(count int, do func(msgs []outbox.Message) error) e
 	return nil
 }
 
-// message is the n-th; it has no id yet.
-func (b *outboxBench) message(n int) outbox.Message {
+// benchMessage is the n-th; it has no id yet.
+func benchMessage(n int) outbox.Message {
 	payload := fmt.Appendf(nil, `{"n":%d,"fill":"`, n)
 	for len(payload) < benchPayload-2 {
 		payload = append(payload, 'x')
@@ -308,7 +308,7 @@ func (b *outboxBench) singles(ctx context.Context) ([]time.Duration, error) {
 	unit := b.unit(nil)
 	delays := make([]time.Duration, 0, benchSingles)
 	for n := range min(benchSingles, b.Messages) {
-		if err := enqueue(ctx, &unit, b.message(n)); err != nil {
+		if err := enqueue(ctx, &unit, benchMessage(n)); err != nil {
 			return nil, err
 		}
 		committed := b.Now()

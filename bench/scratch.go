@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/wal"
 	"github.com/ringiflow/ringi/relay"
 )
 
@@ -95,6 +96,6 @@ func scratchSchema(ctx context.Context, database, name string) (own string, remo
 	return database + separator + "search_path=" + name, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 		defer cancel()
-		return do(ctx, "drop schema "+name+" cascade")
+		return errors.Join(do(ctx, "drop schema "+name+" cascade"), do(ctx, "drop publication if exists "+wal.PublicationFor(name)))
 	}, nil
 }

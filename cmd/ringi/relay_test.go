@@ -364,6 +364,8 @@ func TestRelayAndOutboxRefuseWhatCannotWork(t *testing.T) {
 		"bench outbox",
 		"bench outbox --sink stdout",
 		"bench outbox --sink file:a --messages 0",
+		"bench outbox --sink file:a --rate 0",
+		"bench outbox --sink file:a --rate 1 --sources binlog",
 	} {
 		if got := w.run(strings.Fields(args)...); got.code != cli.ExitUsage && got.code != cli.ExitFailed || got.out != "" || got.err == "" {
 			t.Errorf("ringi %s exits with %d and says %q on stderr, %q on stdout", args, got.code, got.err, got.out)

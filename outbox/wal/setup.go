@@ -54,14 +54,14 @@ func (r *Reader) find(ctx context.Context) (place, error) {
 	}
 	p.publication = r.cfg.Publication
 	if p.publication == "" {
-		p.publication = publicationFor(p.schema)
+		p.publication = PublicationFor(p.schema)
 	}
 	return p, r.publish(ctx, p)
 }
 
-// publicationFor is the usual name, which says whose table it is: publications are
+// PublicationFor is the usual name, which says whose table it is: publications are
 // the whole database's.
-func publicationFor(schema string) string {
+func PublicationFor(schema string) string {
 	if schema == "public" {
 		return publicationOf
 	}
