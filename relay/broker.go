@@ -15,7 +15,8 @@ import (
 func openKafka(name, brokers, source string, with *address.Params) (*Sink, error) {
 	cfg := kafka.Config{
 		Brokers: strings.Split(strings.TrimSuffix(brokers, "/"), ","), Source: source, MaxBytes: with.Number("max-bytes"), Topic: topic(with.Take("topic-prefix")),
-		Login: kafka.Login{Mechanism: with.Text("sasl"), User: with.Text("user")},
+		Headers: kafka.Headers(with.Text("headers")),
+		Login:   kafka.Login{Mechanism: with.Text("sasl"), User: with.Text("user")},
 	}
 	if with.Yes("tls") {
 		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}

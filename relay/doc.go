@@ -10,7 +10,7 @@
 //
 //	[NAME=]stdout
 //	[NAME=]file:PATH
-//	[NAME=]kafka://HOST:PORT[,HOST:PORT…][?topic-prefix=shop.&tls=true&user=U&password-file=F…]
+//	[NAME=]kafka://HOST:PORT[,HOST:PORT…][?topic-prefix=shop.&headers=debezium&tls=true&user=U&password-file=F…]
 //	[NAME=]nats://HOST[:PORT][,HOST…][?stream=S&creds=F…]
 //	[NAME=]amqp://HOST[:PORT][/VHOST][?exchange=E&user=U&password-file=F…]
 //	[NAME=]redis://HOST[:PORT][/DB][?stream-prefix=shop.&user=U&password-file=F…]

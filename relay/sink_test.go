@@ -48,7 +48,7 @@ func TestEveryKindOfDestinationIsOpenedAndSaysWhatItPromises(t *testing.T) { // 
 	}}
 	places, err := relay.ParsePlaces(`stdout
 file=file:events.ndjson
-kafka=kafka://127.0.0.1:1,127.0.0.1:2?topic-prefix=shop.&tls=true&user=u&password-file=password&sasl=PLAIN&max-bytes=5000&source=/shop
+kafka=kafka://127.0.0.1:1,127.0.0.1:2?topic-prefix=shop.&headers=debezium&tls=true&user=u&password-file=password&sasl=PLAIN&max-bytes=5000&source=/shop
 webhook=webhook+https://hooks.example.org/in?secret-file=secret&tenant=7
 ringi=ringi+http://127.0.0.1:7070?key-file=key`)
 	if err != nil {

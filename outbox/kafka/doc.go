@@ -15,6 +15,10 @@
 //	other names     the message's own headers, traceparent among them; a name
 //	                that means something above gets the prefix "header-"
 //
+// Topic, partition, key, value and the header id are to the byte what Debezium's
+// outbox router makes of the row by its defaults; Config.Headers leaves out the
+// others.
+//
 // # What is promised
 //
 // A message counts as delivered when all in-sync replicas have it. How many those

@@ -36,6 +36,9 @@ func (s *Sink) record(m *outbox.Message) *kgo.Record {
 		headers = append(headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 	}
 	add(HeaderID, m.ID)
+	if s.headers == DebeziumHeaders {
+		return s.of(m, headers)
+	}
 	if m.ContentType != "" {
 		add(headerContentType, m.ContentType)
 	}
@@ -46,6 +49,11 @@ func (s *Sink) record(m *outbox.Message) *kgo.Record {
 	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
 		add(ownHeader(name), m.Headers[name])
 	}
+	return s.of(m, headers)
+}
+
+// of is the record of m with its headers.
+func (s *Sink) of(m *outbox.Message, headers []kgo.RecordHeader) *kgo.Record {
 	value := m.Payload
 	if value == nil {
 		value = []byte{} // nil would be a tombstone

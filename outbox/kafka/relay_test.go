@@ -73,54 +73,56 @@ func untilDelivered(t *testing.T, r *outbox.Relay, s outbox.Source) {
 // O7, O-25: the broker is killed in between. Nothing is lost, nothing is set
 // aside, and each aggregate's order holds.
 func TestABrokerKilledInBetweenLosesNothing(t *testing.T) {
-	b := startBroker(t)
-	source := &memory.Outbox{}
-	insert(t, source, orders(20, "a", "b", "c"))
-	relay := newRelay(t, source, b.sink(t, kafka.Config{Timeout: time.Second}), nil)
-	for range 2 {
+	onBoth(t, func(t *testing.T, b *broker) {
+		source := &memory.Outbox{}
+		insert(t, source, orders(20, "a", "b", "c"))
+		relay := newRelay(t, source, b.sink(t, kafka.Config{Timeout: time.Second}), nil)
+		for range 2 {
+			if _, err := relay.Round(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.crash(t)
 		if _, err := relay.Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	b.Close()
-	if _, err := relay.Round(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.start(t)
-	untilDelivered(t, relay, source)
-	wantOrder(t, b.read(t, 60), 20, true, "a", "b", "c")
+		b.resume(t)
+		untilDelivered(t, relay, source)
+		wantOrder(t, b.read(t, 60), 20, true, "a", "b", "c")
+	})
 }
 
 // O-11, O-14: a relay that dies between the broker's answer and the mark sends
 // its messages again, under the ids that they had.
 func TestACrashBeforeTheMarkRepeatsTheIds(t *testing.T) {
-	b := startBroker(t)
-	source := &marks{Outbox: &memory.Outbox{}, lost: true}
-	insert(t, source.Outbox, orders(5, "a", "b"))
-	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
-	if _, err := newRelay(t, source, b.sink(t, kafka.Config{}), clock).Round(t.Context()); err == nil {
-		t.Fatal("the mark was not lost")
-	}
-	if n := b.count(topic); n != 10 {
-		t.Fatalf("the topic holds %d records, want 10", n)
-	}
-	source.lost = false
-	now = now.Add(outbox.DefaultLease + time.Second)
-	untilDelivered(t, newRelay(t, source, b.sink(t, kafka.Config{}), clock), source)
-
-	records := b.read(t, 20)
-	wantOrder(t, records, 5, true, "a", "b")
-	times := map[string]int{}
-	for _, r := range records {
-		times[header(r, kafka.HeaderID)+" "+string(r.Value)]++
-	}
-	if len(times) != 10 {
-		t.Errorf("%d ids, want 10", len(times))
-	}
-	for m, n := range times {
-		if n != 2 {
-			t.Errorf("message %s arrived %d times, want twice", m, n)
+	onBoth(t, func(t *testing.T, b *broker) {
+		source := &marks{Outbox: &memory.Outbox{}, lost: true}
+		insert(t, source.Outbox, orders(5, "a", "b"))
+		now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+		clock := func() time.Time { return now }
+		if _, err := newRelay(t, source, b.sink(t, kafka.Config{}), clock).Round(t.Context()); err == nil {
+			t.Fatal("the mark was not lost")
 		}
-	}
+		if n := b.count(t, topic); n != 10 {
+			t.Fatalf("the topic holds %d records, want 10", n)
+		}
+		source.lost = false
+		now = now.Add(outbox.DefaultLease + time.Second)
+		untilDelivered(t, newRelay(t, source, b.sink(t, kafka.Config{}), clock), source)
+
+		records := b.read(t, 20)
+		wantOrder(t, records, 5, true, "a", "b")
+		times := map[string]int{}
+		for _, r := range records {
+			times[header(r, kafka.HeaderID)+" "+string(r.Value)]++
+		}
+		if len(times) != 10 {
+			t.Errorf("%d ids, want 10", len(times))
+		}
+		for m, n := range times {
+			if n != 2 {
+				t.Errorf("message %s arrived %d times, want twice", m, n)
+			}
+		}
+	})
 }

@@ -43,6 +43,21 @@ const (
 	batchOverhead = 128
 )
 
+// Headers says which headers a record has.
+type Headers string
+
+// The choices of Config.Headers.
+const (
+	// EventHeaders are all that the package comment lists; it is the default,
+	// because without them nothing tells a consumer what happened.
+	EventHeaders Headers = ""
+
+	// DebeziumHeaders is the header id alone, so that a record is to the byte what
+	// Debezium's outbox router makes of the row by its defaults. The message's type,
+	// its content type and its own headers, a trace among them, do not travel.
+	DebeziumHeaders Headers = "debezium"
+)
+
 // Config configures a Sink. Brokers is needed; every other field has a default
 // that its zero value stands for.
 type Config struct {
@@ -53,6 +68,9 @@ type Config struct {
 	// within a topic: a choice by the message's type gives up the order between
 	// types of one aggregate. Messages of one type must not change their topic.
 	Topic func(m *outbox.Message) string
+
+	// Headers is which headers a record has; empty means EventHeaders.
+	Headers Headers
 
 	// Source is the CloudEvents source; empty means outbox.DefaultEventSource.
 	Source string
@@ -87,6 +105,7 @@ type Sink struct {
 	client   *kgo.Client
 	topic    func(*outbox.Message) string
 	source   string
+	headers  Headers
 	maxBytes int
 	timeout  time.Duration
 	now      func() time.Time
@@ -114,6 +133,9 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Headers != EventHeaders && cfg.Headers != DebeziumHeaders {
+		return nil, fmt.Errorf("kafka: headers %q are not known; leave them empty for all, or say %s for the message id alone", cfg.Headers, DebeziumHeaders)
+	}
 	login, err := cfg.Login.options()
 	if err != nil {
 		return nil, err
@@ -124,7 +146,7 @@ func New(cfg Config) (*Sink, error) {
 		return nil, fmt.Errorf("kafka: make a client for %v: %w", cfg.Brokers, err)
 	}
 	return &Sink{
-		client: client, topic: cfg.Topic, source: cfg.Source, maxBytes: cfg.MaxBytes, timeout: cfg.Timeout, now: cfg.Now,
+		client: client, topic: cfg.Topic, source: cfg.Source, headers: cfg.Headers, maxBytes: cfg.MaxBytes, timeout: cfg.Timeout, now: cfg.Now,
 		known: map[string]bool{}, absent: map[string]time.Time{},
 	}, nil
 }

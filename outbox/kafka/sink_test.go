@@ -18,31 +18,32 @@ import (
 
 // O8, O-14: key and topic are the aggregate's, the id is the message's.
 func TestARecordCarriesTheWholeMessage(t *testing.T) {
-	b := startBroker(t)
-	m := order("o-1", 1)
-	m.Headers = map[string]string{"traceparent": "00-ab-cd-01", "id": "mine", "ce_type": "mine too", "X-Shop": "東京"}
-	empty := order("o-1", 2)
-	empty.Payload, empty.ContentType = nil, ""
-	publish(t, b.sink(t, kafka.Config{Source: "//shop"}), []outbox.Message{m, empty})
+	onBoth(t, func(t *testing.T, b *broker) {
+		m := order("o-1", 1)
+		m.Headers = map[string]string{"traceparent": "00-ab-cd-01", "id": "mine", "ce_type": "mine too", "X-Shop": "東京"}
+		empty := order("o-1", 2)
+		empty.Payload, empty.ContentType = nil, ""
+		publish(t, b.sink(t, kafka.Config{Source: "//shop"}), []outbox.Message{m, empty})
 
-	records := b.read(t, 2)
-	r := records[0]
-	if string(r.Key) != "o-1" || string(r.Value) != `"o-1/1"` || r.Topic != "outbox.event.Order" {
-		t.Errorf("record %s %s=%s", r.Topic, r.Key, r.Value)
-	}
-	for name, want := range map[string]string{
-		"id": m.ID, "content-type": "application/json", "ce_specversion": "1.0", "ce_id": m.ID, "ce_source": "//shop",
-		"ce_type": "order.placed", "ce_subject": "o-1", "ce_time": "2026-03-01T09:00:00Z", "ce_aggregatetype": "Order",
-		"ce_tenant": "1", "ce_sequence": "00000000000000000001",
-		"traceparent": "00-ab-cd-01", "header-id": "mine", "header-ce_type": "mine too", "X-Shop": "東京",
-	} {
-		if got := header(r, name); got != want {
-			t.Errorf("header %s is %q, want %q", name, got, want)
+		records := b.read(t, 2)
+		r := records[0]
+		if string(r.Key) != "o-1" || string(r.Value) != `"o-1/1"` || r.Topic != "outbox.event.Order" {
+			t.Errorf("record %s %s=%s", r.Topic, r.Key, r.Value)
 		}
-	}
-	if e := records[1]; e.Value == nil || len(e.Value) != 0 || header(e, "content-type") != "" {
-		t.Errorf("a message without payload became %q (nil: %v)", e.Value, e.Value == nil)
-	}
+		for name, want := range map[string]string{
+			"id": m.ID, "content-type": "application/json", "ce_specversion": "1.0", "ce_id": m.ID, "ce_source": "//shop",
+			"ce_type": "order.placed", "ce_subject": "o-1", "ce_time": "2026-03-01T09:00:00Z", "ce_aggregatetype": "Order",
+			"ce_tenant": "1", "ce_sequence": "00000000000000000001",
+			"traceparent": "00-ab-cd-01", "header-id": "mine", "header-ce_type": "mine too", "X-Shop": "東京",
+		} {
+			if got := header(r, name); got != want {
+				t.Errorf("header %s is %q, want %q", name, got, want)
+			}
+		}
+		if e := records[1]; e.Value == nil || len(e.Value) != 0 || header(e, "content-type") != "" {
+			t.Errorf("a message without payload became %q (nil: %v)", e.Value, e.Value == nil)
+		}
+	})
 }
 
 // O-10: batches are lost, refused for the moment, or written and not answered,
@@ -67,7 +68,7 @@ func TestARetryNeverLandsBehindALaterMessageOfItsKey(t *testing.T) {
 	publish(t, s, orders(40, "a", "b", "c")[3:])
 
 	wantOrder(t, b.read(t, 120), 40, false, "a", "b", "c")
-	if got := b.count(topic); got != 120 {
+	if got := b.count(t, topic); got != 120 {
 		t.Errorf("the topic holds %d records, want 120", got)
 	}
 }
@@ -106,55 +107,55 @@ func TestAnOversizeMessageHarmsOnlyItsOwnAggregate(t *testing.T) {
 
 // A topic that is not there is the destination's fault, and no other topic's.
 func TestAMissingTopicHoldsUpOnlyItsOwn(t *testing.T) {
-	b := startBroker(t)
-	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-	s := b.sink(t, kafka.Config{Now: func() time.Time { return now }})
-	msgs := orders(2, "a", "b")
-	for i := range msgs {
-		if msgs[i].AggregateID == "b" {
-			msgs[i].AggregateType = "Parcel"
+	onBoth(t, func(t *testing.T, b *broker) {
+		now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+		s := b.sink(t, kafka.Config{Now: func() time.Time { return now }})
+		msgs := orders(2, "a", "b")
+		for i := range msgs {
+			if msgs[i].AggregateID == "b" {
+				msgs[i].AggregateType = "Parcel"
+			}
 		}
-	}
-	got := s.Publish(t.Context(), msgs)
-	if got[0] != nil || got[2] != nil {
-		t.Errorf("the topic that is there: %v, %v", got[0], got[2])
-	}
-	if err := got[1]; err == nil || outbox.Refused(err) || !strings.Contains(err.Error(), "create it") {
-		t.Errorf("the topic that is not there: %v, want an outage with advice", err)
-	}
-	if !errors.Is(got[3], outbox.ErrHeld) {
-		t.Errorf("the message behind: %v, want held", got[3])
-	}
-	if err := b.CreateTopic("outbox.event.Parcel", 1, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Publish(t.Context(), msgs[1:2]); got[0] == nil {
-		t.Error("the topic is asked for again at once, want a pause")
-	}
-	now = now.Add(time.Minute)
-	publish(t, s, []outbox.Message{msgs[1], msgs[3]})
-	bad := order("a", 1)
-	bad.AggregateType = "Order Line"
-	if got := s.Publish(t.Context(), []outbox.Message{bad}); !outbox.Refused(got[0]) || !strings.Contains(got[0].Error(), `contains ' '`) {
-		t.Errorf("a topic that cannot be: %v, want a refusal", got[0])
-	}
+		got := s.Publish(t.Context(), msgs)
+		if got[0] != nil || got[2] != nil {
+			t.Errorf("the topic that is there: %v, %v", got[0], got[2])
+		}
+		if err := got[1]; err == nil || outbox.Refused(err) || !strings.Contains(err.Error(), "create it") {
+			t.Errorf("the topic that is not there: %v, want an outage with advice", err)
+		}
+		if !errors.Is(got[3], outbox.ErrHeld) {
+			t.Errorf("the message behind: %v, want held", got[3])
+		}
+		b.create(t, "outbox.event.Parcel", 1)
+		if got := s.Publish(t.Context(), msgs[1:2]); got[0] == nil {
+			t.Error("the topic is asked for again at once, want a pause")
+		}
+		now = now.Add(time.Minute)
+		publish(t, s, []outbox.Message{msgs[1], msgs[3]})
+		bad := order("a", 1)
+		bad.AggregateType = "Order Line"
+		if got := s.Publish(t.Context(), []outbox.Message{bad}); !outbox.Refused(got[0]) || !strings.Contains(got[0].Error(), `contains ' '`) {
+			t.Errorf("a topic that cannot be: %v, want a refusal", got[0])
+		}
+	})
 }
 
 // O-25: while no broker answers, nothing is refused, and nothing is refused or
 // out of order when it is back.
 func TestADeadBrokerIsAnOutageAndNothingIsRefused(t *testing.T) {
-	b := startBroker(t)
-	s := b.sink(t, kafka.Config{Timeout: 500 * time.Millisecond})
-	publish(t, s, orders(1, "a"))
-	b.Close()
-	for _, err := range s.Publish(t.Context(), orders(3, "a")[1:]) {
-		if err == nil || outbox.Refused(err) {
-			t.Errorf("without a broker: %v, want an outage", err)
+	onBoth(t, func(t *testing.T, b *broker) {
+		s := b.sink(t, kafka.Config{Timeout: 500 * time.Millisecond})
+		publish(t, s, orders(1, "a"))
+		b.crash(t)
+		for _, err := range s.Publish(t.Context(), orders(3, "a")[1:]) {
+			if err == nil || outbox.Refused(err) {
+				t.Errorf("without a broker: %v, want an outage", err)
+			}
 		}
-	}
-	b.start(t)
-	untilPublished(t, s, orders(3, "a")[1:])
-	wantOrder(t, b.read(t, 3), 3, true, "a")
+		b.resume(t)
+		untilPublished(t, s, orders(3, "a")[1:])
+		wantOrder(t, b.read(t, 3), 3, true, "a")
+	})
 }
 
 // O-10: what a call gave up is not sent behind its back, and what is sent next
@@ -178,7 +179,7 @@ func TestWhatWasGivenUpIsNotSentLater(t *testing.T) {
 	}
 	untilPublished(t, s, orders(3, "a")[1:])
 	wantOrder(t, b.read(t, 3), 3, false, "a")
-	if n := b.count(topic); n != 3 {
+	if n := b.count(t, topic); n != 3 {
 		t.Errorf("the topic holds %d records, want 3", n)
 	}
 }

@@ -36,7 +36,7 @@ that name them. Passwords, secrets and keys are named by files.
 
   stdout
   file:PATH
-  kafka://HOST:PORT[,…]      ?topic-prefix= source= max-bytes= tls=true
+  kafka://HOST:PORT[,…]      ?topic-prefix= source= max-bytes= headers=debezium tls=true
                               user= password-file= sasl=PLAIN|SCRAM-SHA-256|SCRAM-SHA-512
   nats://HOST[:PORT][,…]     ?stream= subject-prefix= source= max-bytes= creds=FILE
   nats+tls://…               the same over TLS
