@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,8 +41,9 @@ func (b *outboxBench) floorSchema() (string, error) {
 	}
 	var own []string
 	for text := range strings.SplitAfterSeq(schema, ";\n") {
-		if head, _, _ := strings.Cut(text, "("); (strings.Contains(head, " outbox") || strings.Contains(head, " aggregate_head")) &&
-			!strings.Contains(head, "outbox_partition") && !strings.Contains(head, "outbox_relay") && !strings.Contains(head, "outbox_change") {
+		head, _, _ := strings.Cut(text, "(")
+		ofRelays := slices.ContainsFunc([]string{"outbox_claim", "outbox_partition", "outbox_relay", "outbox_change"}, func(name string) bool { return strings.Contains(head, name) })
+		if (strings.Contains(head, " outbox") || strings.Contains(head, " aggregate_head")) && !ofRelays {
 			text = strings.ReplaceAll(text, "outbox_", "floor_")
 			text = strings.ReplaceAll(text, "aggregate_head", "floor_head")
 			text = strings.ReplaceAll(text, "exists outbox (", "exists outbox_floor (")

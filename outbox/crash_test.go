@@ -330,6 +330,15 @@ func TestAWriterThatDiesLeavesChangeAndMessageTogether(t *testing.T) { // O1, O7
 	}
 }
 
+// behind is how many messages more a crash repeats where a relay goes on while the
+// marks of a batch are written: those of that batch.
+func (p place) behind() int {
+	if p.dialect == dialectSQLite {
+		return 0
+	}
+	return 10
+}
+
 func TestARelayThatDiesLosesNothing(t *testing.T) { // O7, O-11, O9
 	for point, repeats := range map[string]int{
 		crash.Claimed: 0, crash.Published: 10, crash.Acknowledged: 10, crash.Marked: 0,
@@ -338,7 +347,7 @@ func TestARelayThatDiesLosesNothing(t *testing.T) { // O7, O-11, O9
 			eachPlace(t, func(t *testing.T, p place) {
 				p.fill(t, 30)
 				p.dies(t, "relay", point+":2")
-				p.recovers(t, 30, repeats)
+				p.recovers(t, 30, repeats+p.behind())
 			})
 		})
 	}
@@ -369,7 +378,7 @@ func TestARelayThatIsStoppedPastItsLeaseMarksNothing(t *testing.T) { // O-16
 		if n, after := p.count(t, marked), p.count(t, `select max(attempts) from outbox`); n != 30 || after != before {
 			t.Errorf("after it woke: %d delivered, %d attempts, before %d", n, after, before)
 		}
-		if events, effects := p.consume(t); effects != 30 || events < 30 || events > 40 {
+		if events, effects := p.consume(t); effects != 30 || events < 30 || events > 40+p.behind() {
 			t.Errorf("%d events with %d effects", events, effects)
 		}
 	})

@@ -93,7 +93,7 @@ func TestADeadMessageIsSentAgain(t *testing.T) { // O-26
 		n, err = b.Retry(t.Context(), begin, outbox.Filter{})
 		did(t, n, err, 1)
 		got := b.claim(t, begin, 10)
-		if len(got) != 4 || got[0].Attempt != 1 || got[0].Epoch < 1 {
+		if len(got) != 4 || got[0].Attempt != 1 || got[0].Epoch == 0 {
 			t.Errorf("claimed %s", names(got))
 		}
 		at := slices.IndexFunc(got, func(m outbox.ClaimedMessage) bool { return m.ID == id(1) })
@@ -154,7 +154,7 @@ func TestADeliveredMessageIsSentAgainUnderItsId(t *testing.T) { // O-14, O-20, O
 		did(t, n, err, 1)
 		got := b.claim(t, at, 10)
 		wantNames(t, got, "a/1 a/2 a/3")
-		if got[0].ID != id(1) || got[0].Attempt != 1 || got[0].Epoch != 2 {
+		if got[0].ID != id(1) || got[0].Attempt != 1 {
 			t.Errorf("got %+v", got[0])
 		}
 		if n, err := b.Prune(t.Context(), at.AddDate(1, 0, 0), 10); n != 0 || err != nil {

@@ -172,6 +172,7 @@ type Relay struct {
 
 	ahead    ahead
 	feed     feeding
+	writing  *writing // marks that are being written while the relay goes on
 	suspects suspects
 }
 
@@ -242,8 +243,11 @@ func (r *Relay) Round(ctx context.Context) (worked bool, err error) {
 
 func (r *Relay) round(ctx context.Context, rep *Report) (bool, error) {
 	r.putBack(rep)
-	if err := r.settle(ctx, rep); err != nil {
-		return false, err
+	// With the next batch in its hands the relay goes on while marks are written.
+	if !r.ahead.has() || len(r.unmarked) > 0 {
+		if err := r.settle(ctx, rep); err != nil {
+			return false, err
+		}
 	}
 	if err := r.hold(ctx, rep); err != nil {
 		return false, err
@@ -278,6 +282,10 @@ func (r *Relay) deliver(ctx context.Context, rep *Report) (bool, error) {
 		r.abandoned(batch.Messages)
 	}
 	err = errors.Join(err, claimed())
+	// Without a fleet the writers of a source wait for each other anyway.
+	if err == nil && r.cfg.Fleet != nil && r.ahead.has() && ctx.Err() == nil {
+		return true, r.settleBehind(ctx, rep)
+	}
 	// Also when ctx has ended: what is known about the batch must not be lost
 	// to a shutdown, or it is sent again.
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Lease/2)
@@ -529,24 +537,6 @@ func (r *Relay) owe(rep *Report, m Mark) {
 		rep.Released++
 	}
 	r.unmarked = append(r.unmarked, m)
-}
-
-// settle writes the marks that are owed. If the source fails they are kept, and
-// nothing new is claimed until they are written: sending a message twice is
-// allowed, but not for want of a second try at the mark.
-func (r *Relay) settle(ctx context.Context, rep *Report) error {
-	if len(r.unmarked) == 0 {
-		return nil
-	}
-	applied, err := r.cfg.Source.Mark(ctx, r.cfg.Now(), r.unmarked)
-	if err != nil {
-		return err
-	}
-	crash.At(crash.Marked)
-	rep.Lost += len(r.unmarked) - applied
-	r.marked(r.unmarked)
-	r.unmarked = nil
-	return nil
 }
 
 // prune deletes one chunk of old messages when it is time; after a full chunk it

@@ -99,7 +99,7 @@ func (r *Relay) release(rep *Report) {
 // stopAhead gives back what was claimed ahead when Run ends.
 func (r *Relay) stopAhead(ctx context.Context) {
 	r.ahead.on = false
-	if !r.ahead.has() {
+	if !r.ahead.has() && r.writing == nil && len(r.unmarked) == 0 {
 		return
 	}
 	rep := Report{At: r.cfg.Now(), Destination: r.cfg.Destination, Partitions: len(r.parts)}

@@ -162,9 +162,9 @@ func connectSQLite(path string) (*Database, error) {
 // else's.
 const (
 	lookForOutbox = `select o.id, o.destination, o.state, o.attempts, o.next_at, o.lease_end, o.claim_epoch, o.last_error, c.reason
-	from outbox o, outbox_change c where 1 = 0`
+	from outbox o, outbox_claim l, outbox_change c where 1 = 0`
 	lookForFleet = `select o.id, o.destination, o.state, o.attempts, o.next_at, o.lease_end, o.claim_epoch, o.last_error, c.reason, p.epoch, r.took_at
-	from outbox o, outbox_change c, outbox_partition p, outbox_relay r where 1 = 0`
+	from outbox o, outbox_claim l, outbox_change c, outbox_partition p, outbox_relay r where 1 = 0`
 )
 
 func (d *Database) check(ctx context.Context) error {

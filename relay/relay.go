@@ -18,7 +18,7 @@ type Relays struct {
 // lanes is how many relays share a destination inside one process, if its sink
 // allows that and there is a fleet: while one publishes, the other has the database
 // to itself. More would only wait for each other.
-const lanes = 2
+const lanes = 1
 
 // New returns the relays to some sinks: one for each, or two that share its
 // partitions as those of two processes do. What the config says holds for each of

@@ -33,21 +33,44 @@ type Tx interface {
 
 const (
 	deskList = `select id, tenant, destination, aggregatetype, aggregateid, type, payload, contenttype, %s, seq, %s,
-		` + stateColumn + `, attempts, %s, coalesce(claimed_by, ''), %s, coalesce(last_error, '') from outbox where `
-
-	// stateColumn is the State of a row.
-	stateColumn = `case when lease_end is null then state else 1 end`
+		%s, attempts + case when %s then 1 else 0 end, %s, coalesce(claimed_by, %s, ''), %s, coalesce(last_error, '') from outbox where `
 
 	// What waits behind a parked message that is no longer there.
 	deskRelease = ` and state = 0 and lease_end is null and not exists (select 1 from outbox p where p.state = -1 and p.tenant = o.tenant
 		and p.aggregatetype = o.aggregatetype and p.aggregateid = o.aggregateid and p.destination = o.destination)`
 
-	deskBacklog = `select destination, tenant, count(case when state = 0 and lease_end is null then 1 end), count(lease_end), count(case when state = -1 then 1 end),
-			count(case when state = 0 and lease_end is null and attempts > 0 then 1 end), count(case when state = 3 then 1 end), min(case when state < 2 then %[1]s end)
-		from (select destination, tenant, state, lease_end, attempts, created_at from outbox where state < 2
-			union all select destination, tenant, state, lease_end, attempts, created_at from outbox where state = 3) as w
+	deskBacklog = `select destination, tenant, count(case when at = 0 then 1 end), count(case when at = 1 then 1 end), count(case when at = -1 then 1 end),
+			count(case when at = 0 and attempts > 0 then 1 end), count(case when at = 3 then 1 end), min(case when at < 2 then %[1]s end)
+		from (select destination, tenant, %[2]s as at, attempts, created_at from outbox where state < 2
+			union all select destination, tenant, state, attempts, created_at from outbox where state = 3) as w
 		group by destination, tenant order by destination, tenant`
 )
+
+// claims are the claims that wrote a row of their own and none of those that they
+// took, each with the id of each message that it has; see package table.
+func (d Dialect) claims() (from, id string) {
+	if d == SQLite {
+		return "outbox_claim c, json_each(c.messages) j", "j.value"
+	}
+	return "outbox_claim c, unnest(c.messages) as j(id)", "j.id"
+}
+
+// inHand tells of a row that nobody has by what it says whether such a claim has it.
+func (d Dialect) inHand() string {
+	from, id := d.claims()
+	return fmt.Sprintf("(lease_end is null and state = 0 and id in (select %s from %s))", id, from)
+}
+
+// state is the State of a row.
+func (d Dialect) state() string {
+	return "case when lease_end is not null or " + d.inHand() + " then 1 else state end"
+}
+
+// ofClaim is a column of the claim that has a row and wrote itself alone.
+func (d Dialect) ofClaim(column string) string {
+	from, id := d.claims()
+	return fmt.Sprintf("case when lease_end is null and state = 0 then (select max(c.%s) from %s where %s = outbox.id) end", column, from, id)
+}
 
 // SQLiteHeaders is the column headers in SQLite as JSON that anybody reads: that of
 // another writer's row may be JSON that only SQLite reads, such as names without
@@ -174,7 +197,7 @@ func (q *query) where(f outbox.Filter) error {
 		}
 	}
 	if len(f.States) > 0 {
-		if err := q.among(stateColumn, f.States, "smallint"); err != nil {
+		if err := q.among(q.dialect.state(), f.States, "smallint"); err != nil {
 			return err
 		}
 	}
@@ -233,7 +256,8 @@ func (d *SQL) time(column string) string {
 }
 
 func (d *SQL) list(ctx context.Context, r Tx, f outbox.Filter) ([]outbox.Entry, error) {
-	q := d.query(fmt.Sprintf(deskList, d.headers(), d.time("created_at"), d.time("coalesce(lease_end, next_at)"), d.time("delivered_at")))
+	q := d.query(fmt.Sprintf(deskList, d.headers(), d.time("created_at"), d.Dialect.state(), d.Dialect.inHand(),
+		d.time("coalesce(lease_end, "+d.Dialect.ofClaim("lease_end")+", next_at)"), d.Dialect.ofClaim("claimed_by"), d.time("delivered_at")))
 	if err := q.where(f); err != nil {
 		return nil, err
 	}
@@ -403,7 +427,7 @@ func (d *SQL) resend(ctx context.Context, r Tx, at time.Time, f outbox.Filter) (
 }
 
 func (d *SQL) backlog(ctx context.Context, r Tx) ([]outbox.Depth, error) {
-	rows, err := r.QueryContext(ctx, fmt.Sprintf(deskBacklog, d.time("created_at")))
+	rows, err := r.QueryContext(ctx, fmt.Sprintf(deskBacklog, d.time("created_at"), d.Dialect.state()))
 	if err != nil {
 		return nil, err
 	}

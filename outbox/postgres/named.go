@@ -11,9 +11,9 @@ import (
 )
 
 // pgNamed reads the messages that a feed told of. The sum keeps the planner from the
-// indexes of undelivered rows, as in pgClaim: there is one way to a row by its id.
+// indexes of undelivered rows, as in pgStands: there is one way to a row by its id.
 const pgNamed = `select ` + pgRow + ` from outbox o where o.id = any ($1::text::uuid[]) and o.state + 0 < 2 and o.destination = $2 and o.next_at <= $3
-		and (o.lease_end is null or o.lease_end <= $3) and ($4 = '' or o.part = any (nullif($4::text, '')::smallint[])) order by o.next_at, o.id`
+		and (o.lease_end is null or o.lease_end <= $3) and ($4 = '' or o.part = any ((select nullif($4::text, '')::smallint[])::smallint[])) order by o.next_at, o.id`
 
 // pgNamedShelf begins at messages that are named; the fronts of their keys are read
 // as ever.
@@ -24,8 +24,8 @@ type pgNamedShelf struct {
 
 // chooseNamed chooses among the messages that a feed told of. It reads no index that
 // delivered rows have left entries in, but for the heads of keys.
-func (l *look) chooseNamed(ctx context.Context, tx *sql.Tx, c outbox.Claim, fences map[int]int64) (table.Choice, error) {
-	sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, parts: partList(fences), look: l}
+func (l *look) chooseNamed(ctx context.Context, tx *sql.Tx, c outbox.Claim, fences map[int]int64, hands table.Hands) (table.Choice, error) {
+	sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, parts: partList(fences), look: l, hands: hands}
 	if l.tenants == nil || l.parts != sh.parts { // what is remembered of heads is about something else
 		sh.look = &look{heads: map[outbox.Key]int64{}}
 	}
@@ -40,7 +40,7 @@ func (l *look) chooseNamed(ctx context.Context, tx *sql.Tx, c outbox.Claim, fenc
 		return table.Choice{}, err
 	}
 	of := map[int64][]table.Row{}
-	for _, r := range rows {
+	for _, r := range hands.Free(rows) {
 		of[r.Key.Tenant] = append(of[r.Key.Tenant], r)
 	}
 	return table.Choose(ctx, pgNamedShelf{sh, of}, c, l.turn)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -55,7 +54,7 @@ func New(db *sql.DB) *Outbox {
 
 const (
 	pgAnyDue = `select exists (select 1 from outbox where state < 2 and destination = $1 and next_at <= $2 and (lease_end is null or lease_end <= $2)
-		and ($3 = '' or part = any (nullif($3::text, '')::smallint[])))`
+		and ($3 = '' or part = any ((select nullif($3::text, '')::smallint[])::smallint[])))`
 
 	// pgSpare lets the commit of this transaction wait for the disk no longer than
 	// that of the message itself did: when the server crashes, the last claims and
@@ -77,31 +76,38 @@ const (
 		where o.id = b.id and o.state + 0 = 0`
 
 	// Only a row that still is as it was chosen: a mark of its last claimer may
-	// have come in between. The sum keeps the planner from the indexes of undelivered
-	// rows, all of which it reads when its statistics are of a time with few of them.
-	pgClaim = `update outbox o set attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = $2, lease_end = $3
-		from unnest($1::text::uuid[], $4::text::bigint[], $5::text::bool[]) as c(id, epoch, free)
-		where o.id = c.id and o.claim_epoch = c.epoch and o.state + 0 = 0 and (o.lease_end is null) = c.free`
+	// have come in between.
+	pgClaim = `update outbox set attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = $2, lease_end = $3
+		where id = $1::text::uuid and claim_epoch = $4 and state = 0 and lease_end is not null`
 
 	pgPayloads = `select id::text, payload from outbox where id = any ($1::text::uuid[])`
 
 	pgFenced = ` and (m.fence = 0 or (o.destination, o.part, m.fence) in (select destination, part, epoch from outbox_partition))`
 
-	// Deliveries, which are nearly all marks.
-	pgDelivered = `with ` + pgSpare + ` update outbox o set state = 2, delivered_at = $4, last_error = null, claimed_by = null, lease_end = null
-		from spare, unnest($1::text::uuid[], $2::text::bigint[], $3::text::bigint[]) as m(id, epoch, fence)
-		where o.id = m.id and o.claim_epoch = m.epoch and o.lease_end is not null` + pgFenced
+	// A row stands as it was claimed: by itself, or, with an epoch below zero, by a claim
+	// that had written no rows, whose attempt is counted here. The sum keeps the planner
+	// from the indexes of undelivered rows, all of which it reads when its statistics are
+	// of a time with few of them.
+	pgStands = `o.id = m.id and case when m.epoch < 0 then o.state + 0 = 0 and o.lease_end is null else o.claim_epoch = m.epoch and o.lease_end is not null end` + pgFenced
+	pgCount  = `claim_epoch = o.claim_epoch + (m.epoch < 0)::int`
 
-	pgMark = `update outbox o set state = m.state, next_at = coalesce(m.next_at, o.next_at), attempts = o.attempts - m.back, delivered_at = null,
+	pgDelivered = `update outbox o set state = 2, delivered_at = $4, attempts = o.attempts + (m.epoch < 0)::int, ` + pgCount + `, last_error = null, claimed_by = null, lease_end = null
+		from unnest($1::text::uuid[], $2::text::bigint[], $3::text::bigint[]) as m(id, epoch, fence) where ` + pgStands
+
+	pgMark = `update outbox o set state = m.state, next_at = coalesce(m.next_at, o.next_at), attempts = o.attempts + (m.epoch < 0)::int - m.back, ` + pgCount + `, delivered_at = null,
 			last_error = coalesce(m.error, o.last_error), claimed_by = null, lease_end = null
-		from jsonb_to_recordset($1::text::jsonb) as m(id uuid, epoch bigint, fence bigint, state smallint, back int, next_at timestamptz, error text)
-		where o.id = m.id and o.claim_epoch = m.epoch and o.lease_end is not null` + pgFenced
+		from jsonb_to_recordset($1::text::jsonb) as m(id uuid, epoch bigint, fence bigint, state smallint, back int, next_at timestamptz, error text) where ` + pgStands
+
+	// sparing is pgSpare as a statement.
+	sparing = `with ` + pgSpare + ` select from spare`
 
 	pgPrune = `delete from outbox where id in (select id from outbox
 		where state = 2 and delivered_at < $1 order by delivered_at limit $2 for update skip locked)`
 
-	pgStats = `select count(*) filter (where state = 0 and lease_end is null), count(lease_end), count(*) filter (where state = -1),
-		count(*) filter (where state = 0 and lease_end is null and attempts > 0), min(` + pgCreatedAt + `) from outbox o where state < 2`
+	pgStats = `with held as (select count(*) as n, count(*) filter (where o.attempts > 0) as failing from outbox_claim c cross join lateral unnest(c.messages) as m(id)
+			join outbox o on o.id = m.id where o.state + 0 = 0 and o.lease_end is null)
+		select count(*) filter (where state = 0 and lease_end is null) - (select n from held), count(lease_end) + (select n from held), count(*) filter (where state = -1),
+			count(*) filter (where state = 0 and lease_end is null and attempts > 0) - (select failing from held), min(` + pgCreatedAt + `) from outbox o where state < 2`
 	pgDead = `select count(*) from outbox where state = 3`
 )
 
@@ -143,11 +149,15 @@ func (s *Outbox) claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 			l.busy = false
 			return err
 		}
+		hands, err := l.hands(ctx, tx, c)
+		if err != nil {
+			return err
+		}
 		look := l.choose
 		if len(c.IDs) > 0 {
 			look = l.chooseNamed
 		}
-		ch, err := look(ctx, tx, c, fences)
+		ch, err := look(ctx, tx, c, fences, hands)
 		if err != nil {
 			return err
 		}
@@ -159,7 +169,7 @@ func (s *Outbox) claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 			return err
 		}
 		l.turn = ch.Rows[0].Key.Tenant
-		batch.Messages, err = pgTake(ctx, tx, c, ch.Rows, fences)
+		batch.Messages, err = l.take(ctx, tx, c, ch.Rows, fences)
 		return err
 	})
 	if errors.Is(err, errMoved) {
@@ -181,7 +191,7 @@ func (s *Outbox) lookOf(destination, by string) *look {
 	at := laneOf{destination, by}
 	l := s.looks[at]
 	if l == nil {
-		l = &look{}
+		l = &look{known: map[int64][]string{}}
 		s.looks[at] = l
 	}
 	return l
@@ -236,21 +246,26 @@ func pgSetBacks(ctx context.Context, tx *sql.Tx, setbacks []table.Setback) error
 	return err
 }
 
-// pgTake marks the chosen rows as claimed and returns them as messages, in order.
-func pgTake(ctx context.Context, tx *sql.Tx, c outbox.Claim, chosen []table.Row, fences map[int]int64) ([]outbox.ClaimedMessage, error) {
-	picks := pgArrays(3, len(chosen), 40)
-	for i := range chosen {
-		r := &chosen[i]
-		picks[0].plain(r.ID)
-		picks[1].number(r.Epoch)
-		picks[2].plain(strconv.FormatBool(r.Lease == 0))
-	}
-	res, err := tx.ExecContext(ctx, pgClaim, picks[0].String(), c.By, c.Now.Add(c.Lease), picks[1].String(), picks[2].String())
-	if err != nil {
-		return nil, err
-	}
-	if n, err := res.RowsAffected(); err != nil || n < int64(len(chosen)) {
-		return nil, cmp.Or(err, errMoved)
+// take claims the chosen rows and returns them as messages, in order. One that was
+// claimed before and not marked is alone, and is written; so is each that comes back
+// from a claim whose lease ended, and so a row that kills its relay counts its claims.
+func (l *look) take(ctx context.Context, tx *sql.Tx, c outbox.Claim, chosen []table.Row, fences map[int]int64) ([]outbox.ClaimedMessage, error) {
+	var epoch int64
+	if first := &chosen[0]; first.State == outbox.Claimed {
+		res, err := tx.ExecContext(ctx, pgClaim, first.ID, c.By, c.Now.Add(c.Lease), first.Epoch)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return nil, cmp.Or(err, errMoved)
+		}
+		epoch = first.Epoch + 1
+	} else {
+		claim, err := l.hold(ctx, tx, c, chosen)
+		if err != nil {
+			return nil, err
+		}
+		epoch = table.Epoch(claim)
 	}
 	if err := pgLoad(ctx, tx, chosen); err != nil {
 		return nil, err
@@ -258,7 +273,7 @@ func pgTake(ctx context.Context, tx *sql.Tx, c outbox.Claim, chosen []table.Row,
 	msgs := make([]outbox.ClaimedMessage, len(chosen))
 	for i := range chosen {
 		whole := chosen[i].Whole.(*pgWhole)
-		msgs[i] = whole.message(&chosen[i], c.Destination)
+		msgs[i] = whole.message(&chosen[i], c.Destination, epoch)
 		if c.Partitions != nil {
 			msgs[i].Fence = fences[whole.part]
 		}
@@ -315,25 +330,37 @@ func (s *Outbox) Mark(ctx context.Context, at time.Time, marks []outbox.Mark) (i
 	sorted := slices.SortedFunc(slices.Values(marks), func(a, b outbox.Mark) int { return strings.Compare(a.ID, b.ID) })
 	// No row has another id, and PostgreSQL would refuse the others with it.
 	sorted = slices.DeleteFunc(sorted, func(m outbox.Mark) bool { return !outbox.IsID(m.ID) })
-	var applied int64
-	var err error
-	if slices.ContainsFunc(sorted, func(m outbox.Mark) bool { return m.Outcome != outbox.MarkDelivered }) {
-		err = s.write(ctx, func(tx *sql.Tx) error {
-			delivered, err := pgMarkDelivered(ctx, tx, at, sorted)
-			if err != nil {
-				return err
-			}
-			others, err := pgMarkOthers(ctx, tx, sorted)
-			applied = delivered + others
-			return err
-		})
-	} else { // one statement is a transaction by itself, in a third of the round trips
-		applied, err = pgMarkDelivered(ctx, s.db, at, sorted)
-	}
+	applied, err := s.mark(ctx, at, sorted)
 	if err != nil {
 		return 0, fmt.Errorf("outbox: mark: %w", err)
 	}
 	return int(applied), nil
+}
+
+func (s *Outbox) mark(ctx context.Context, at time.Time, marks []outbox.Mark) (applied int64, err error) {
+	if !slices.ContainsFunc(marks, func(m outbox.Mark) bool { return m.Outcome != outbox.MarkDelivered || m.Epoch >= 0 }) {
+		applied, err = s.markWhole(ctx, at, marks)
+		if err != nil || applied == int64(len(marks)) {
+			return applied, err
+		}
+	}
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, sparing); err != nil {
+			return err
+		}
+		marks, err := settle(ctx, tx, marks)
+		if err != nil {
+			return err
+		}
+		delivered, err := pgMarkDelivered(ctx, tx, at, marks)
+		if err != nil {
+			return err
+		}
+		others, err := pgMarkOthers(ctx, tx, marks)
+		applied += delivered + others
+		return err
+	})
+	return applied, err
 }
 
 func pgMarkDelivered(ctx context.Context, tx outbox.Tx, at time.Time, marks []outbox.Mark) (int64, error) {

@@ -60,6 +60,14 @@ create table if not exists outbox_change (
   reason        text        not null default '',
   messages      jsonb       not null check (jsonb_typeof(messages) = 'array')
 );
+create table if not exists outbox_claim (
+  id            bigint      not null primary key,
+  destination   text        not null,
+  claimed_by    text        not null,
+  lease_end     timestamptz not null,
+  size          integer     not null,
+  messages      uuid[]      not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200, toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 500);
 create table if not exists outbox_partition (
   destination   text        not null,
   part          smallint    not null,

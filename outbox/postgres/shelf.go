@@ -31,11 +31,11 @@ const (
 	// pgFirst reads the first due rows of many tenants at once.
 	pgFirst = `select ` + pgRow + ` from unnest($1::text::bigint[], $2::text::timestamptz[]) as t(tenant, low) cross join lateral (
 			select * from outbox where state < 2 and destination = $3 and tenant = t.tenant and next_at >= t.low and next_at <= $4 and (lease_end is null or lease_end <= $4)
-				and ($5 = '' or part = any (nullif($5::text, '')::smallint[]))
+				and ($5 = '' or part = any ((select nullif($5::text, '')::smallint[])::smallint[])) and id not in (select unnest($7::text::uuid[]))
 			order by next_at, id limit $6) o order by o.next_at, o.id`
 
 	pgDue = `select ` + pgRow + ` from outbox o where o.state < 2 and o.destination = $1 and o.tenant = $2 and o.next_at <= $3 and (o.lease_end is null or o.lease_end <= $3)
-			and ($4 = '' or o.part = any (nullif($4::text, '')::smallint[]))
+			and ($4 = '' or o.part = any ((select nullif($4::text, '')::smallint[])::smallint[])) and o.id not in (select unnest($8::text::uuid[]))
 			and (o.next_at, o.id) > (coalesce($5, timestamptz '-infinity'), $6::text::uuid) order by o.next_at, o.id limit $7`
 
 	// pgHeads reads the number of the first undelivered message of many keys at once.
@@ -78,11 +78,13 @@ type look struct {
 	low     map[int64]int64      // when each tenant's first due row was due
 	heads   map[outbox.Key]int64 // the number of each key's head
 	again   time.Time            // by the clock of the claims, when everything is to be looked at again
+
+	known map[int64][]string // what claims have that wrote no rows, as far as it was made or read here
 }
 
 // choose chooses what to claim, with a short look if one will do.
-func (l *look) choose(ctx context.Context, tx *sql.Tx, c outbox.Claim, fences map[int]int64) (table.Choice, error) {
-	sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, parts: partList(fences), look: l}
+func (l *look) choose(ctx context.Context, tx *sql.Tx, c outbox.Claim, fences map[int]int64, hands table.Hands) (table.Choice, error) {
+	sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, parts: partList(fences), look: l, hands: hands, skip: skipped(hands)}
 	if l.tenants != nil && l.parts == sh.parts && c.Now.Before(l.again) {
 		ch, err := table.Choose(ctx, sh, c, l.turn)
 		if err != nil || len(ch.Rows) > 0 {
@@ -107,6 +109,8 @@ type pgShelf struct {
 	now         int64
 	limit       int
 	look        *look
+	hands       table.Hands // what living claims have
+	skip        string      // the same as an array of ids
 
 	ahead map[int64][]table.Row // first rows, read but not handed out
 	most  int                   // how many of each were asked for
@@ -156,7 +160,7 @@ func (sh *pgShelf) first(ctx context.Context, turns []int64) error {
 			from[1].plain("-infinity")
 		}
 	}
-	rows, err := sh.list(ctx, pgFirst, from[0].String(), from[1].String(), sh.destination, table.Time(sh.now), sh.parts, sh.most)
+	rows, err := sh.list(ctx, pgFirst, from[0].String(), from[1].String(), sh.destination, table.Time(sh.now), sh.parts, sh.most, sh.skip)
 	if err != nil {
 		return err
 	}
@@ -180,7 +184,7 @@ func (sh *pgShelf) Due(ctx context.Context, tenant, now int64, last table.Row) (
 	if last.ID == "" {
 		last.ID = "00000000-0000-0000-0000-000000000000"
 	}
-	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, table.Time(now), sh.parts, from, last.ID, table.Page)
+	rows, err := sh.list(ctx, pgDue, sh.destination, tenant, table.Time(now), sh.parts, from, last.ID, table.Page, sh.skip)
 	sh.page = rows
 	return rows, len(rows) < table.Page, err
 }
@@ -270,13 +274,13 @@ type pgWhole struct {
 }
 
 // message is the row as it is after its claim.
-func (w *pgWhole) message(r *table.Row, destination string) outbox.ClaimedMessage {
+func (w *pgWhole) message(r *table.Row, destination string, epoch int64) outbox.ClaimedMessage {
 	m := outbox.ClaimedMessage{
 		Message: outbox.Message{
 			ID: r.ID, Tenant: r.Key.Tenant, AggregateType: r.Key.AggregateType, AggregateID: r.Key.AggregateID, Type: w.kind, Payload: w.payload,
 			ContentType: w.contentType, Destination: destination, Unordered: r.Seq == 0, Seq: r.Seq, CreatedAt: w.created.Time.UTC(),
 		},
-		Attempt: w.attempts + 1, Orphaned: r.State == outbox.Claimed, Epoch: r.Epoch + 1,
+		Attempt: w.attempts + 1, Orphaned: r.State == outbox.Claimed, Epoch: epoch,
 	}
 	table.Read(&m, w.headers, w.created.Valid)
 	return m
@@ -302,6 +306,7 @@ func (sh *pgShelf) list(ctx context.Context, query string, args ...any) ([]table
 		if lease.Valid {
 			r.State, r.Lease = outbox.Claimed, lease.Time.UnixMicro()
 		}
+		sh.hands.Show(&r)
 		list = append(list, r)
 	}
 	return list, rows.Err()

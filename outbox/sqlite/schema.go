@@ -53,6 +53,14 @@ create table if not exists aggregate_head (
   seq           integer not null,
   primary key (tenant, aggregatetype, aggregateid)
 ) strict, without rowid;
+create table if not exists outbox_claim (
+  id            integer not null primary key,
+  destination   text    not null,
+  claimed_by    text    not null,
+  lease_end     integer not null,
+  size          integer not null,
+  messages      text    not null check (json_type(messages) = 'array')
+) strict;
 create table if not exists outbox_change (
   id            integer not null primary key,
   at            integer not null,

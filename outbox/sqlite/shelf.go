@@ -14,6 +14,8 @@ import (
 type sqliteShelf struct {
 	tx          *sqliteTx
 	destination string
+	hands       table.Hands              // what living claims have
+	skip        string                   // where some of it stands, as JSON
 	heads       map[outbox.Key]table.Row // rows of the last page that have no earlier one
 }
 
@@ -26,13 +28,13 @@ type sqliteWhole struct {
 }
 
 // message is the row as it is after its claim.
-func (w *sqliteWhole) message(r *table.Row, destination string) outbox.ClaimedMessage {
+func (w *sqliteWhole) message(r *table.Row, destination string, epoch int64) outbox.ClaimedMessage {
 	m := outbox.ClaimedMessage{
 		Message: outbox.Message{
 			ID: r.ID, Tenant: r.Key.Tenant, AggregateType: r.Key.AggregateType, AggregateID: r.Key.AggregateID, Type: w.kind, Payload: w.payload,
 			ContentType: w.contentType, Destination: destination, Unordered: r.Seq == 0, Seq: r.Seq,
 		},
-		Attempt: w.attempts + 1, Orphaned: r.State == outbox.Claimed, Epoch: r.Epoch + 1,
+		Attempt: w.attempts + 1, Orphaned: r.State == outbox.Claimed, Epoch: epoch,
 	}
 	dated := w.created >= table.Dawn && w.created <= table.Never
 	if dated {
@@ -62,8 +64,17 @@ func (sh *sqliteShelf) Due(ctx context.Context, tenant, now int64, last table.Ro
 	if last.ID == "" {
 		last.NextAt = math.MinInt64 // another writer may give any number
 	}
-	rows, err := sh.list(sh.tx.stmt(ctx, sqliteDue).QueryContext(ctx, sh.destination, tenant, now, last.NextAt, last.N, table.Page))
-	return rows, len(rows) < table.Page, err
+	for {
+		rows, err := sh.list(sh.tx.stmt(ctx, sqliteDue).QueryContext(ctx, sh.destination, tenant, now, last.NextAt, last.N, table.Page, sh.skip))
+		if err != nil || len(rows) == 0 {
+			return nil, true, err
+		}
+		end := len(rows) < table.Page
+		last = rows[len(rows)-1]
+		if rows = sh.hands.Free(rows); len(rows) > 0 || end {
+			return rows, end, nil
+		}
+	}
 }
 
 // runs asks only about keys of which the page has a row that is not their head,
@@ -106,6 +117,7 @@ func (sh *sqliteShelf) list(rows *sql.Rows, err error) ([]table.Row, error) {
 		if r.Lease > 0 {
 			r.State = outbox.Claimed
 		}
+		sh.hands.Show(&r)
 		if r.Seq > 0 && !behind {
 			sh.heads[r.Key] = r
 		}

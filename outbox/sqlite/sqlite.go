@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +27,8 @@ type Outbox struct {
 	db   *sql.DB
 	turn atomic.Int64 // the tenant that began the last claim
 	kept keptStmts
+
+	known knownHands
 }
 
 var _ outbox.Source = (*Outbox)(nil)
@@ -55,7 +56,8 @@ const (
 	sqliteDue = sqliteRow + `, o.seq > 0 and exists (select 1 from outbox e indexed by outbox_key where e.state < 2 and e.seq > 0 and e.tenant = o.tenant
 			and e.aggregatetype = o.aggregatetype and e.aggregateid = o.aggregateid and e.destination = o.destination and e.seq < o.seq)
 		from outbox o indexed by outbox_due where o.state < 2 and o.destination = ?1 and o.tenant = ?2
-		and o.next_at <= ?3 and (o.lease_end is null or o.lease_end <= ?3) and (o.next_at, o.rowid) > (?4, ?5) order by o.next_at, o.rowid limit ?6`
+		and o.next_at <= ?3 and (o.lease_end is null or o.lease_end <= ?3) and (o.next_at, o.rowid) > (?4, ?5)
+		and o.rowid not in (select value from json_each(?7)) order by o.next_at, o.rowid limit ?6`
 	sqliteRun = sqliteRow + `, 0 from outbox o indexed by outbox_key where o.state < 2 and o.seq > 0
 		and o.tenant = ? and o.aggregatetype = ? and o.aggregateid = ? and o.destination = ? order by o.seq limit ?`
 	sqlitePayload = `select payload from outbox where rowid = ?`
@@ -67,19 +69,25 @@ const (
 	// that can be undone alone keeps a journal of its own for that.
 	sqliteSetBack = `update or fail outbox set next_at = j.value ->> 1 from json_each(?) j where outbox.rowid = j.value ->> 0`
 	sqliteClaim   = `update or fail outbox set attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = ?, lease_end = ?
-		where rowid in (select value from json_each(?))`
+		where rowid = ?`
 
-	sqliteMark = `update outbox set state = ?1, next_at = coalesce(?2, next_at), attempts = attempts - ?3, delivered_at = null,
-		last_error = coalesce(?4, last_error), claimed_by = null, lease_end = null
-		where id = ?5 and claim_epoch = ?6 and lease_end is not null`
+	// The attempt of a claim that wrote no rows is counted here.
+	sqliteMark = `update outbox set state = ?1, next_at = coalesce(?2, next_at), attempts = attempts - ?3 + (?6 < 0), claim_epoch = claim_epoch + (?6 < 0),
+		delivered_at = null, last_error = coalesce(?4, last_error), claimed_by = null, lease_end = null
+		where id = ?5 and iif(?6 < 0, state = 0 and lease_end is null, claim_epoch = ?6 and lease_end is not null)`
 	// Deliveries, which are nearly all marks, in one statement.
+	sqliteLight = `update or fail outbox set state = 2, delivered_at = ?, attempts = attempts + 1, claim_epoch = claim_epoch + 1, last_error = null, claimed_by = null
+		from json_each(?) j where outbox.id = j.value and outbox.state = 0 and outbox.lease_end is null`
 	sqliteDelivered = `update or fail outbox set state = 2, delivered_at = ?, last_error = null, claimed_by = null, lease_end = null from json_each(?) j
 		where outbox.id = j.value ->> 0 and outbox.claim_epoch = j.value ->> 1 and outbox.lease_end is not null`
 
 	sqlitePrune = `delete from outbox where rowid in (select rowid from outbox indexed by outbox_delivered
 		where state = 2 and delivered_at < ? order by delivered_at limit ?)`
-	sqliteStats = `select count(*) filter (where state = 0 and lease_end is null), count(lease_end), count(*) filter (where state = -1),
-		count(*) filter (where state = 0 and lease_end is null and attempts > 0), min(iif(created_at between -62135596800000000 and 253402300799000000, created_at, null)) from outbox indexed by outbox_due where state < 2`
+	sqliteStats = `with held as (select count(*) as n, count(*) filter (where o.attempts > 0) as failing from outbox_claim c, json_each(c.messages) j
+			join outbox o on o.id = j.value where o.state = 0 and o.lease_end is null)
+		select count(*) filter (where state = 0 and lease_end is null) - (select n from held), count(lease_end) + (select n from held), count(*) filter (where state = -1),
+			count(*) filter (where state = 0 and lease_end is null and attempts > 0) - (select failing from held),
+			min(iif(created_at between -62135596800000000 and 253402300799000000, created_at, null)) from outbox indexed by outbox_due where state < 2`
 	sqliteDead = `select count(*) from outbox indexed by outbox_dead where state = 3`
 )
 
@@ -101,7 +109,11 @@ func (s *Outbox) Claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 	}
 	var batch outbox.Batch
 	err = s.write(ctx, func(tx *sqliteTx) error {
-		ch, err := table.Choose(ctx, &sqliteShelf{tx: tx, destination: c.Destination}, c, s.turn.Load())
+		hands, rows, err := s.inHand(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		ch, err := table.Choose(ctx, &sqliteShelf{tx: tx, destination: c.Destination, hands: hands, skip: table.Numbers(rows, '[', ']')}, c, s.turn.Load())
 		if err != nil {
 			return err
 		}
@@ -110,7 +122,7 @@ func (s *Outbox) Claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 			return err
 		}
 		s.turn.Store(ch.Rows[0].Key.Tenant)
-		batch.Messages, err = takeRows(ctx, tx, c, ch.Rows)
+		batch.Messages, err = s.takeRows(ctx, tx, c, ch.Rows)
 		return err
 	})
 	if err != nil {
@@ -135,14 +147,22 @@ func setBack(ctx context.Context, tx *sqliteTx, setbacks []table.Setback) error 
 	return err
 }
 
-// takeRows marks the chosen rows as claimed and returns them as messages, in order.
-func takeRows(ctx context.Context, tx *sqliteTx, c outbox.Claim, chosen []table.Row) ([]outbox.ClaimedMessage, error) {
-	ids := make([]int64, len(chosen))
-	for i, r := range chosen {
-		ids[i] = r.N
-	}
-	if _, err := tx.stmt(ctx, sqliteClaim).ExecContext(ctx, c.By, c.Now.Add(c.Lease).UnixMicro(), table.Numbers(ids, '[', ']')); err != nil {
-		return nil, err
+// takeRows claims the chosen rows and returns them as messages, in order. One that was
+// claimed before and not marked is alone, and is written; so is each that comes back
+// from a claim whose lease ended, and so a row that kills its relay counts its claims.
+func (s *Outbox) takeRows(ctx context.Context, tx *sqliteTx, c outbox.Claim, chosen []table.Row) ([]outbox.ClaimedMessage, error) {
+	epoch := int64(0)
+	if chosen[0].State == outbox.Claimed {
+		if _, err := tx.stmt(ctx, sqliteClaim).ExecContext(ctx, c.By, c.Now.Add(c.Lease).UnixMicro(), chosen[0].N); err != nil {
+			return nil, err
+		}
+		epoch = chosen[0].Epoch + 1
+	} else {
+		claim, err := s.holdRows(ctx, tx, c, chosen)
+		if err != nil {
+			return nil, err
+		}
+		epoch = table.Epoch(claim)
 	}
 	msgs := make([]outbox.ClaimedMessage, len(chosen))
 	for i := range chosen {
@@ -153,7 +173,7 @@ func takeRows(ctx context.Context, tx *sqliteTx, c outbox.Claim, chosen []table.
 				return nil, err
 			}
 		}
-		msgs[i] = whole.message(r, c.Destination)
+		msgs[i] = whole.message(r, c.Destination, epoch)
 	}
 	return msgs, nil
 }
@@ -165,7 +185,10 @@ func (s *Outbox) Mark(ctx context.Context, at time.Time, marks []outbox.Mark) (i
 	}
 	var applied int64
 	err := s.write(ctx, func(tx *sqliteTx) error {
-		var err error
+		marks, err := settle(ctx, tx, marks)
+		if err != nil {
+			return err
+		}
 		if applied, err = markDelivered(ctx, tx, at, marks); err != nil {
 			return err
 		}
@@ -191,31 +214,26 @@ func (s *Outbox) Mark(ctx context.Context, at time.Time, marks []outbox.Mark) (i
 	return int(applied), nil
 }
 
-func markDelivered(ctx context.Context, tx *sqliteTx, at time.Time, marks []outbox.Mark) (int64, error) {
-	list := []byte{'['}
-	for i := range marks {
-		m := &marks[i]
-		if m.Outcome != outbox.MarkDelivered {
-			continue
-		}
-		id, err := json.Marshal(m.ID) // that of another writer's row may be any text
-		if err != nil {
-			return 0, err
-		}
-		if len(list) > 1 {
-			list = append(list, ',')
-		}
-		list = append(append(append(list, '['), id...), ',')
-		list = append(strconv.AppendInt(list, m.Epoch, 10), ']')
-	}
-	if len(list) == 1 {
-		return 0, nil
-	}
-	res, err := tx.stmt(ctx, sqliteDelivered).ExecContext(ctx, at.UnixMicro(), string(append(list, ']')))
+func markDelivered(ctx context.Context, tx *sqliteTx, at time.Time, marks []outbox.Mark) (applied int64, err error) {
+	heavy, light, err := split(marks)
 	if err != nil {
 		return 0, err
 	}
-	return res.RowsAffected()
+	for query, list := range map[string][]byte{sqliteDelivered: heavy, sqliteLight: light} {
+		if list == nil {
+			continue
+		}
+		res, err := tx.stmt(ctx, query).ExecContext(ctx, at.UnixMicro(), string(list))
+		if err != nil {
+			return 0, err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		applied += n
+	}
+	return applied, nil
 }
 
 func markRow(ctx context.Context, stmt *sql.Stmt, m outbox.Mark) (int64, error) {

@@ -38,6 +38,7 @@ func (k *keptStmts) get(ctx context.Context, db *sql.DB, query string) (*sql.Stm
 // constant: an array cannot be a const, and it is only read.
 var sqliteInside = [...]string{
 	sqliteLock, sqliteTenant, sqliteDue, sqliteRun, sqlitePayload, sqliteSetBack, sqliteClaim, sqliteMark, sqliteDelivered, sqlitePrune,
+	sqliteHands, sqliteLapse, sqliteForget, sqliteHold, sqliteSettle, sqliteHad, sqliteLeft, sqliteDrop, sqliteLight,
 }
 
 // sqliteTx is a transaction with its statements.

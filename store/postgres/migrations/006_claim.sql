@@ -1,0 +1,2 @@
+-- Nothing of its own: the tables of the outbox, whose claims have one now, are brought
+-- up to date behind the last migration.
