@@ -296,7 +296,7 @@ func troubleOf(r outbox.Report) error {
 // its commit each was acknowledged, in order of length.
 func (b *outboxBench) singles(ctx context.Context) ([]time.Duration, error) {
 	clock := &ackClock{Sink: b.sink, now: b.Now, at: make(chan time.Time, 1)}
-	relays, err := relay.New(outbox.RelayConfig{Source: b.db.Outbox, Fleet: b.db.Fleet}, &relay.Sink{Sink: clock, Parallel: b.sink.Parallel})
+	relays, err := relay.New(outbox.RelayConfig{Source: b.db.Outbox, Fleet: b.db.Fleet}, &relay.Sink{Sink: clock})
 	if err != nil {
 		return nil, err
 	}

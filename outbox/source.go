@@ -12,10 +12,11 @@ import (
 //
 // Time is passed in, so that a simulator can own it; a source reads no clock.
 type Source interface {
-	// Claim takes the next messages that are due and nobody else's, counts an
-	// attempt for each, raises its epoch and leases it to c.By until
-	// c.Now + c.Lease. Counting here and not at the mark means that a message
-	// whose publishing kills the process runs out of attempts all the same.
+	// Claim takes the next messages that are due and nobody else's, and leases them
+	// to c.By until c.Now + c.Lease. That stands in the source, in the rows or in one
+	// row for all of them, and is an attempt of each: a message whose publishing kills
+	// the process runs out of attempts all the same, since a claim that ends without
+	// its marks counts too.
 	//
 	// An ordered message is claimed only together with every earlier
 	// undelivered one of its key, and follows them in the batch. Tenants take
@@ -25,8 +26,8 @@ type Source interface {
 	Claim(ctx context.Context, c Claim) (Batch, error)
 
 	// Mark settles claimed messages at a time, all in one transaction, and
-	// returns how many marks applied. A mark applies only while its epoch is
-	// still the row's, the row is still claimed, and nobody took the partition
+	// returns how many marks applied. A mark applies only while the claim that its
+	// epoch names still has the message, and nobody took the partition
 	// over since; otherwise it changes nothing, which is what happens to a relay
 	// that slept past its lease and to a mark that is repeated.
 	Mark(ctx context.Context, at time.Time, marks []Mark) (int, error)
@@ -105,7 +106,8 @@ type ClaimedMessage struct {
 	// message may be what stopped its relay. It is alone in its batch.
 	Orphaned bool
 
-	// Epoch is the number of this claim of this message; every mark names it.
+	// Epoch names this claim of this message, and no other claim of it; every mark
+	// repeats it. What the number says is the source's affair.
 	Epoch int64
 
 	// Fence is the epoch of the partition that it was claimed in, which every

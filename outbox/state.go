@@ -3,8 +3,8 @@ package outbox
 import "fmt"
 
 // State is where a row stands. Column state stores it, except that a claimed row
-// stays a pending one there and has a lease_end: a claim then changes no column
-// that an index has, and so writes to no index.
+// stays a pending one there: its claim has a row of its own, or the row a lease_end. A
+// claim then changes no column that an index has, and so writes to no index.
 type State int
 
 // The states of a row. Those below Delivered are undelivered, and every index

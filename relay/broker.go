@@ -52,7 +52,7 @@ func openNATS(name, scheme, servers, source string, with *address.Params) (*Sink
 	if err != nil {
 		return nil, err
 	}
-	return &Sink{Sink: sink, Name: name, Parallel: true, describe: sink.Describe, close: sink.Close}, nil
+	return &Sink{Sink: sink, Name: name, describe: sink.Describe, close: sink.Close}, nil
 }
 
 func openRedis(name, scheme, at, source string, with *address.Params) (*Sink, error) {

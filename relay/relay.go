@@ -15,14 +15,8 @@ type Relays struct {
 	hints  []chan struct{}
 }
 
-// lanes is how many relays share a destination inside one process, if its sink
-// allows that and there is a fleet: while one publishes, the other has the database
-// to itself. More would only wait for each other.
-const lanes = 1
-
-// New returns the relays to some sinks: one for each, or two that share its
-// partitions as those of two processes do. What the config says holds for each of
-// them; its Sink, Destination and Wake are not used, and Observe is called from
+// New returns the relays to some sinks, one for each. What the config says holds for
+// each of them; its Sink, Destination and Wake are not used, and Observe is called from
 // several goroutines.
 func New(cfg outbox.RelayConfig, sinks ...*Sink) (*Relays, error) {
 	if len(sinks) == 0 {
@@ -30,14 +24,8 @@ func New(cfg outbox.RelayConfig, sinks ...*Sink) (*Relays, error) {
 	}
 	r := &Relays{}
 	for _, s := range sinks {
-		n := 1
-		if s.Parallel && cfg.Fleet != nil {
-			n = lanes
-		}
-		for range n {
-			if err := r.add(cfg, s); err != nil {
-				return nil, err
-			}
+		if err := r.add(cfg, s); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil

@@ -24,10 +24,6 @@ type Sink struct {
 	// Name says in short what it is, without secrets.
 	Name string
 
-	// Parallel says that several goroutines may call Publish at once, each with keys
-	// of its own.
-	Parallel bool
-
 	describe func(context.Context) (string, error)
 	close    func() error
 }
@@ -141,7 +137,7 @@ func (o Opener) file(name, path string) (*Sink, error) {
 		return nil, err
 	}
 	says := fmt.Sprintf("%s: one CloudEvent a line, on disk before a message counts as delivered; duplicate window: none, readers drop repeats by the id", name)
-	return &Sink{Sink: file, Name: name, Parallel: true, describe: always(says), close: file.Close}, nil
+	return &Sink{Sink: file, Name: name, describe: always(says), close: file.Close}, nil
 }
 
 func (o Opener) ringi(name, server string, with *address.Params) (*Sink, error) {

@@ -5,12 +5,11 @@ package postgres
 // PostgreSQL 14 or newer; it may run again on a database that has them, and brings those of an
 // earlier version, whose claims had no lease_end, up to date.
 //
-// Every row is updated twice and then deleted. So that this does not bloat the
-// table, half of each page is left free: a claim puts its version of the row
-// beside the old one without touching an index (a heap-only update), and the
-// delivery takes the place of the version before the claim. What is longer than
-// two kilobytes PostgreSQL keeps in a table beside this one, which no update
-// touches. Both are vacuumed early.
+// Every row is updated once, by its mark, and then deleted. So that this does not
+// bloat the table, half of each page is left free: the delivered version goes beside
+// the old one, as does that of a claim that writes the row, which touches no index (a
+// heap-only update). What is longer than two kilobytes PostgreSQL keeps in a table
+// beside this one, which no update touches. All are vacuumed early.
 //
 // part is the message's partition, which the database computes from tenant and
 // aggregate id, so that every writer agrees on it. outbox_partition says which

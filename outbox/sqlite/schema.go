@@ -7,9 +7,12 @@ package sqlite
 //
 // id, aggregatetype, aggregateid, type and payload carry the names that
 // Debezium's outbox router reads by default. next_at is the next try. lease_end is
-// until when a relay has the row, and null while nobody does; neither it nor any
-// other column that a claim changes is in an index. claim_epoch grows with every claim of the row and
-// is never reset; a mark must name it. The id alone is the primary key, without
+// until when a relay has the row, and null while nobody does or a claim says it
+// elsewhere: outbox_claim has a row for each claim under way that wrote none of the rows
+// that it took, with their ids, until they are marked or its lease ends. What ended
+// without a mark is claimed by a write to the row itself, which changes no column that
+// an index has. claim_epoch grows with every claim of the row and is never reset; a
+// mark of such a claim must name it. The id alone is the primary key, without
 // the tenant, because consumers and brokers drop repeats by the id alone.
 //
 // The checks are for writers other than this package: a row that no claim could
