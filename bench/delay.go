@@ -225,7 +225,7 @@ func (b *delayBench) begin(ctx context.Context) (stop func() error, err error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	cfg.Feed = log.Feed()
-	relays, err := relay.New(cfg, &relay.Sink{Sink: b, Parallel: b.sink.Parallel})
+	relays, err := relay.New(cfg, &relay.Sink{Sink: b})
 	if err != nil {
 		end()
 		return nil, errors.Join(err, log.Close(), db.Close())
