@@ -32,11 +32,19 @@ var server struct {
 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(crashURL) != "" {
+		os.Exit(crashChild())
+	}
 	code := m.Run()
 	if server.pg != nil {
 		if err := server.pg.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
+		}
+	}
+	if crasherDir != "" {
+		if err := os.RemoveAll(crasherDir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 		}
 	}
 	os.Exit(code)
