@@ -103,7 +103,7 @@ func maven(ctx context.Context, dir, pom string) error {
 	if err := os.WriteFile(file, []byte(pom), 0o644); err != nil {
 		return fmt.Errorf("servertest: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, mvn, "-B", "-q", "-f", file, "dependency:build-classpath",
+	cmd := exec.CommandContext(ctx, mvn, "-B", "-q", "-f", file, "org.apache.maven.plugins:maven-dependency-plugin:build-classpath",
 		"-Dmdep.includeScope=runtime", "-Dmdep.pathSeparator=:", "-Dmdep.outputFile="+list)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("servertest: Maven could not fetch what %s names (the first time this needs a network, or a mirror in Maven's settings): %w\n%s", file, err, out)

@@ -20,15 +20,20 @@ import (
 
 	"github.com/ringiflow/ringi/inbox"
 	"github.com/ringiflow/ringi/inbox/kafka"
+	"github.com/ringiflow/ringi/servertest"
 )
 
 const topic = "outbox.event.Order"
 
-// shop is a consuming service: its database, and a broker in this process.
+// shop is a consuming service: its database, and a topic of two partitions at a
+// broker, in this process or Kafka itself.
 type shop struct {
-	*kfake.Cluster
-	db    *sql.DB
-	inbox *inbox.Consumer
+	*kfake.Cluster // nil: Kafka itself
+	real           *servertest.Server
+	brokers        []string
+	topic          string
+	db             *sql.DB
+	inbox          *inbox.Consumer
 
 	mu    sync.Mutex
 	fail  map[string]int   // how often the work of a message fails
@@ -36,6 +41,7 @@ type shop struct {
 	ended []inbox.Outcome
 }
 
+// open opens a shop at a broker in this process.
 func open(t *testing.T) *shop {
 	t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, topic))
@@ -43,6 +49,13 @@ func open(t *testing.T) *shop {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
+	s := openDatabase(t)
+	s.Cluster, s.brokers, s.topic = cluster, cluster.ListenAddrs(), topic
+	return s
+}
+
+func openDatabase(t *testing.T) *shop {
+	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "shop.db")+"?_txlock=immediate&_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +64,7 @@ func open(t *testing.T) *shop {
 	if _, err := db.ExecContext(t.Context(), inbox.Schema+`create table effect (n integer primary key, message text)`); err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{Cluster: cluster, db: db, fail: map[string]int{}}
+	s := &shop{db: db, fail: map[string]int{}}
 	s.inbox, err = inbox.NewConsumer(inbox.Config{DB: db, Name: "shop", Attempts: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +98,7 @@ func (s *shop) observe(d inbox.Delivery, o inbox.Outcome, _ error) {
 func (s *shop) consume(t *testing.T) (stop func()) {
 	t.Helper()
 	c, err := kafka.New(kafka.Config{
-		Brokers: s.ListenAddrs(), Group: "shop", Topics: []string{topic}, Receive: s.receive, Observe: s.observe,
+		Brokers: s.brokers, Group: s.topic, Topics: []string{s.topic}, Receive: s.receive, Observe: s.observe,
 		PauseFirst: 20 * time.Millisecond, PauseMost: 40 * time.Millisecond,
 	})
 	if err != nil {
@@ -108,13 +121,13 @@ func (s *shop) consume(t *testing.T) (stop func()) {
 // send produces records to a partition, "p/1" to "p/n", with their names as ids.
 func (s *shop) send(t *testing.T, partition int32, names ...string) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	for _, name := range names {
-		r := &kgo.Record{Topic: topic, Partition: partition, Key: []byte("k"), Value: []byte(name), Headers: []kgo.RecordHeader{{Key: "id", Value: []byte("id-" + name)}}}
+		r := &kgo.Record{Topic: s.topic, Partition: partition, Key: []byte("k"), Value: []byte(name), Headers: []kgo.RecordHeader{{Key: "id", Value: []byte("id-" + name)}}}
 		if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
@@ -180,22 +193,23 @@ func names(partition string, n int) (all []string) {
 
 // O9, O-11: what comes twice has one effect; a partition stays in order.
 func TestEveryMessageHasOneEffectInOrder(t *testing.T) {
-	s := open(t)
-	s.send(t, 0, append(names("a", 20), "a/20", "a/3")...)
-	s.send(t, 1, names("b", 20)...)
-	defer s.consume(t)()
-	until(t, "42 deliveries", func() bool { return s.outcomes(inbox.Handled)+s.outcomes(inbox.Repeated) == 42 })
-	for _, p := range []string{"a", "b"} {
-		if got := of(s.effects(t), p); !slices.Equal(got, names(p, 20)) {
-			t.Errorf("partition %s: %v", p, got)
+	onBoth(t, func(t *testing.T, s *shop) {
+		s.send(t, 0, append(names("a", 20), "a/20", "a/3")...)
+		s.send(t, 1, names("b", 20)...)
+		defer s.consume(t)()
+		until(t, "42 deliveries", func() bool { return s.outcomes(inbox.Handled)+s.outcomes(inbox.Repeated) == 42 })
+		for _, p := range []string{"a", "b"} {
+			if got := of(s.effects(t), p); !slices.Equal(got, names(p, 20)) {
+				t.Errorf("partition %s: %v", p, got)
+			}
 		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.came, func(d inbox.Delivery) bool { return d.ID == "id-a/3" })
-	if h := s.came[i].Headers; h[kafka.HeaderTopic] != topic || h[kafka.HeaderKey] != "k" || h[kafka.HeaderPlace] != topic+"/0/2" || h["id"] != "id-a/3" {
-		t.Errorf("headers %v", h)
-	}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		i := slices.IndexFunc(s.came, func(d inbox.Delivery) bool { return d.ID == "id-a/3" })
+		if h := s.came[i].Headers; h[kafka.HeaderTopic] != s.topic || h[kafka.HeaderKey] != "k" || h[kafka.HeaderPlace] != s.topic+"/0/2" || h["id"] != "id-a/3" {
+			t.Errorf("headers %v", h)
+		}
+	})
 }
 
 // O9: the consumer dies after its work and before the broker has the offset.
@@ -217,88 +231,92 @@ func TestAnOffsetIsCommittedOnlyAfterTheWork(t *testing.T) {
 
 // What was done and committed does not come again.
 func TestARestartGoesOnWhereItStopped(t *testing.T) {
-	s := open(t)
-	s.send(t, 0, names("a", 5)...)
-	stop := s.consume(t)
-	until(t, "five effects", func() bool { return s.outcomes(inbox.Handled) == 5 })
-	stop()
-	s.send(t, 0, "a/6")
-	defer s.consume(t)()
-	until(t, "the sixth", func() bool { return s.outcomes(inbox.Handled) == 6 })
-	if n := s.outcomes(inbox.Repeated); n != 0 {
-		t.Errorf("%d messages came again", n)
-	}
+	onBoth(t, func(t *testing.T, s *shop) {
+		s.send(t, 0, names("a", 5)...)
+		stop := s.consume(t)
+		until(t, "five effects", func() bool { return s.outcomes(inbox.Handled) == 5 })
+		stop()
+		s.send(t, 0, "a/6")
+		defer s.consume(t)()
+		until(t, "the sixth", func() bool { return s.outcomes(inbox.Handled) == 6 })
+		if n := s.outcomes(inbox.Repeated); n != 0 {
+			t.Errorf("%d messages came again", n)
+		}
+	})
 }
 
 // O-8: a failure holds up its own partition, in order, and no other; after
 // enough of them the message is set aside and the others go on.
 func TestAFailureHoldsUpItsPartitionUntilItIsPoison(t *testing.T) {
-	s := open(t)
-	s.fail["a/2"], s.fail["a/3"] = 2, 1000
-	s.send(t, 0, names("a", 5)...)
-	s.send(t, 1, names("b", 5)...)
-	defer s.consume(t)()
-	until(t, "the ends of both partitions", func() bool { return s.outcomes(inbox.Handled) == 9 })
-	if got, want := of(s.effects(t), "a"), []string{"a/1", "a/2", "a/4", "a/5"}; !slices.Equal(got, want) {
-		t.Errorf("partition a: %v, want %v", got, want)
-	}
-	if got := of(s.effects(t), "b"); !slices.Equal(got, names("b", 5)) {
-		t.Errorf("partition b: %v", got)
-	}
-	poison, err := s.inbox.Poison(t.Context(), "", 10)
-	if err != nil || len(poison) != 1 || poison[0].ID != "id-a/3" || string(poison[0].Body) != "a/3" || poison[0].Headers[kafka.HeaderTopic] != topic {
-		t.Errorf("set aside: %+v, %v", poison, err)
-	}
-	if f, p := s.outcomes(inbox.Failed), s.outcomes(inbox.Poisoned); f != 4 || p != 1 {
-		t.Errorf("%d failures and %d poisoned, want 4 and 1", f, p)
-	}
+	onBoth(t, func(t *testing.T, s *shop) {
+		s.fail["a/2"], s.fail["a/3"] = 2, 1000
+		s.send(t, 0, names("a", 5)...)
+		s.send(t, 1, names("b", 5)...)
+		defer s.consume(t)()
+		until(t, "the ends of both partitions", func() bool { return s.outcomes(inbox.Handled) == 9 })
+		if got, want := of(s.effects(t), "a"), []string{"a/1", "a/2", "a/4", "a/5"}; !slices.Equal(got, want) {
+			t.Errorf("partition a: %v, want %v", got, want)
+		}
+		if got := of(s.effects(t), "b"); !slices.Equal(got, names("b", 5)) {
+			t.Errorf("partition b: %v", got)
+		}
+		poison, err := s.inbox.Poison(t.Context(), "", 10)
+		if err != nil || len(poison) != 1 || poison[0].ID != "id-a/3" || string(poison[0].Body) != "a/3" || poison[0].Headers[kafka.HeaderTopic] != s.topic {
+			t.Errorf("set aside: %+v, %v", poison, err)
+		}
+		if f, p := s.outcomes(inbox.Failed), s.outcomes(inbox.Poisoned); f != 4 || p != 1 {
+			t.Errorf("%d failures and %d poisoned, want 4 and 1", f, p)
+		}
+	})
 }
 
 // A record without an id is known by its place; a CloudEvent by its own id.
 func TestAMessageWithoutAnIdIsKnownByItsPlace(t *testing.T) {
-	s := open(t)
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	for _, h := range [][]kgo.RecordHeader{
-		nil, {{Key: "ce_id", Value: []byte("event")}}, {{Key: "id", Value: []byte(strings.Repeat("x", 300))}}, {{Key: "id", Value: []byte("\xff")}},
-	} {
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("v"), Headers: h}).FirstErr(); err != nil {
+	onBoth(t, func(t *testing.T, s *shop) {
+		client, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	defer s.consume(t)()
-	until(t, "four effects", func() bool { return s.outcomes(inbox.Handled) == 4 })
-	var ids []string
-	for _, d := range s.came {
-		ids = append(ids, d.ID)
-	}
-	if want := []string{topic + "/0/0", "event", topic + "/0/2", topic + "/0/3"}; !slices.Equal(ids, want) {
-		t.Errorf("ids %v, want %v", ids, want)
-	}
+		defer client.Close()
+		for _, h := range [][]kgo.RecordHeader{
+			nil, {{Key: "ce_id", Value: []byte("event")}}, {{Key: "id", Value: []byte(strings.Repeat("x", 300))}}, {{Key: "id", Value: []byte("\xff")}},
+		} {
+			if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: s.topic, Value: []byte("v"), Headers: h}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		defer s.consume(t)()
+		until(t, "four effects", func() bool { return s.outcomes(inbox.Handled) == 4 })
+		var ids []string
+		for _, d := range s.came {
+			ids = append(ids, d.ID)
+		}
+		if want := []string{s.topic + "/0/0", "event", s.topic + "/0/2", s.topic + "/0/3"}; !slices.Equal(ids, want) {
+			t.Errorf("ids %v, want %v", ids, want)
+		}
+	})
 }
 
 // Two members share the partitions, and one takes over when the other leaves.
 func TestTheGroupSharesPartitions(t *testing.T) {
-	s := open(t)
-	first := s.consume(t)
-	second := s.consume(t)
-	for i := range 10 {
-		s.send(t, int32(i%2), fmt.Sprintf("%c/%d", 'a'+i%2, i/2+1))
-	}
-	until(t, "ten effects", func() bool { return len(s.effects(t)) == 10 })
-	first()
-	s.send(t, 0, "a/6")
-	s.send(t, 1, "b/6")
-	until(t, "twelve effects", func() bool { return len(s.effects(t)) == 12 })
-	second()
-	for _, p := range []string{"a", "b"} {
-		if got := of(s.effects(t), p); !slices.Equal(got, names(p, 6)) {
-			t.Errorf("partition %s: %v", p, got)
+	onBoth(t, func(t *testing.T, s *shop) {
+		first := s.consume(t)
+		second := s.consume(t)
+		for i := range 10 {
+			s.send(t, int32(i%2), fmt.Sprintf("%c/%d", 'a'+i%2, i/2+1))
 		}
-	}
+		until(t, "ten effects", func() bool { return len(s.effects(t)) == 10 })
+		first()
+		s.send(t, 0, "a/6")
+		s.send(t, 1, "b/6")
+		until(t, "twelve effects", func() bool { return len(s.effects(t)) == 12 })
+		second()
+		for _, p := range []string{"a", "b"} {
+			if got := of(s.effects(t), p); !slices.Equal(got, names(p, 6)) {
+				t.Errorf("partition %s: %v", p, got)
+			}
+		}
+	})
 }
 
 func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
