@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"encoding/json"
+	"time"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim/fault"
@@ -41,7 +42,7 @@ func (x *watch) answered(n *node, cmd ringi.Command, r ringi.Result) {
 		x.started(sh, cmd.Do.(ringi.Start), r)
 		return
 	}
-	x.answeredCall(sh, cmd, r)
+	x.answeredCall(n, sh, cmd, r)
 }
 
 // inDoubt reports whether the answer is given by the round that has a write of
@@ -115,21 +116,22 @@ func (x *watch) started(sh *shadow, start ringi.Start, r ringi.Result) {
 }
 
 // answeredCall holds answers to workers to the log.
-func (x *watch) answeredCall(sh *shadow, cmd ringi.Command, r ringi.Result) {
+func (x *watch) answeredCall(n *node, sh *shadow, cmd ringi.Command, r ringi.Result) {
 	if r.Err != nil {
 		return
 	}
 	if a, ok := cmd.Do.(ringi.BeginActivity); ok && r.Answer.Outcome == ringi.Accepted && !x.begun(sh, a.CallRef) {
 		x.w.fail("begin", "run %s: %s was permitted to begin under %s, and the log does not say so", short(sh.key.Run), a.Step, promise.TokenText(a.Token))
 	}
-	if ref, kind := reportOf(cmd.Do); kind != "" {
-		x.reported(sh, ref, kind, r)
+	if _, kind := reportOf(cmd.Do); kind != "" {
+		x.reported(n, sh, cmd, r)
 	}
 }
 
 // reported holds the answer to a report to what the log knows of it: a repeat
 // is told to be one, and a success that comes too late is not forgotten.
-func (x *watch) reported(sh *shadow, ref ringi.CallRef, kind string, r ringi.Result) {
+func (x *watch) reported(n *node, sh *shadow, cmd ringi.Command, r ringi.Result) {
+	ref, kind := reportOf(cmd.Do)
 	was, taken := sh.taken[ref.Token]
 	switch {
 	case r.Answer.Outcome == ringi.Accepted && !taken:
@@ -148,6 +150,7 @@ func (x *watch) reported(sh *shadow, ref ringi.CallRef, kind string, r ringi.Res
 	}
 	if sh.state.End != nil {
 		x.repaired(sh, st)
+		x.again(n, cmd)
 		return
 	}
 	if open := st.Outcome == ringi.Open || st.Outcome == ringi.Succeeded; open && promise.MustBegin(st.Effect) && sh.Permits[ref.Token] && ref.Attempt < st.Attempts && !sh.Two[st.ID] {
@@ -156,6 +159,24 @@ func (x *watch) reported(sh *shadow, ref ringi.CallRef, kind string, r ringi.Res
 	if st.Outcome != ringi.Open && st.Outcome != ringi.Succeeded && !st.LateEffect && promise.UndoOf(sh.state, ref.Step) == nil {
 		x.w.fail("late_effect", "run %s: %s had its effect after it was decided otherwise, and nobody will undo it", short(sh.key.Run), ref.Step)
 	}
+}
+
+// again repeats a late success for a run that has ended: its log is closed, so
+// that nothing in it tells the second word from the first.
+func (x *watch) again(n *node, cmd ringi.Command) {
+	w := x.w
+	ref, kind := reportOf(cmd.Do)
+	name := reportName{cmd.Run, ref, kind}
+	if x.twice[name] || !w.strikes(fault.RequestRepeated, 0.7) && !(w.calm && w.shape.zombies) {
+		return
+	}
+	x.twice[name] = true
+	w.after(w.faults.Span(0, 20*time.Second), "report again at "+n.name, func() {
+		if n.awake() {
+			w.struck(fault.RequestRepeated, "report of run %s to %s, which had it", short(cmd.Run), n.name)
+			n.do([]ringi.Command{cmd}, func([]ringi.Result) {})
+		}
+	})
 }
 
 // repaired holds an effect that is found after the end of its run to the run

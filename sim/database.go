@@ -110,6 +110,9 @@ func (db *database) Send(ctx context.Context, tenant ringi.Tenant, e ringi.SentE
 		db.w.stored[e.ID] = db.w.steps
 		db.w.watch.events = append(db.w.watch.events, storedEvent{e, tenant, keep})
 		db.w.watch.keep[e.ID] = keep
+		if want, ok := db.w.keeps[e.ID]; ok && !keep.Equal(e.SentAt.Add(want)) {
+			db.w.fail("event", "event %s was sent at %s, to be kept for %s, and is stored until %s", e.ID, e.SentAt, want, keep)
+		}
 	}
 	return created, err
 }

@@ -62,6 +62,9 @@ func (c *crowd) newEvent(name, key string) ringi.SentEvent {
 	return e
 }
 
+// keptFor is for how long an event is kept whose sender does not say.
+const keptFor = 24 * time.Hour
+
 // event sends an event; now and then again under the same id.
 func (c *crowd) event(name, key string) {
 	w := c.w
@@ -70,6 +73,9 @@ func (c *crowd) event(name, key string) {
 	e := ringi.SendEvent{ID: id, Name: name, Key: key, Data: sent.Data}
 	if w.actors.Hit(0.2) && !w.calm {
 		e.Keep = 30 * time.Second
+	}
+	if w.keeps[id] = e.Keep; e.Keep == 0 {
+		w.keeps[id] = keptFor
 	}
 	if c.over(name, key) {
 		w.struck(fault.EventLate, "%s of %s %s", id, name, key)

@@ -81,6 +81,44 @@ func (t *tap) lastMoment(now time.Time, q store.PairQuery) {
 	}
 }
 
+// own adds an event to a sweep that belongs to no wait of its run: the one that
+// the run was started by.
+func (t *tap) own(pairs []store.Pair, now time.Time) []store.Pair {
+	w := t.node.w
+	for _, sh := range w.watch.all() {
+		for _, st := range sh.state.Steps {
+			if sh.state.EventID == "" || st.Outcome != ringi.Open || st.Wait == nil || st.Wait.Event == "" || !w.strikes(fault.EventOwn, 0.05) {
+				continue
+			}
+			w.struck(fault.EventOwn, "%s for %s of run %s", sh.state.EventID, st.ID, short(sh.key.Run))
+			e := ringi.SentEvent{ID: sh.state.EventID, Name: st.Wait.Event, Key: st.Wait.Key, SentAt: now}
+			return append(slices.Clone(pairs), store.Pair{Key: sh.key, Step: st.ID, Event: e})
+		}
+	}
+	return pairs
+}
+
+// undelivered stores an event for an open wait, by a node that died right behind
+// it and for a sender who wants it kept for no time at all. The clean-up must
+// leave it to the sweep.
+func (t *tap) undelivered(now time.Time) {
+	w := t.node.w
+	for _, sh := range w.watch.all() {
+		for _, st := range sh.state.Steps {
+			if sh.state.End != nil || st.Outcome != ringi.Open || st.Wait == nil || st.Wait.Event == "" || now.Before(st.Wait.OpenedAt) || !w.strikes(fault.EventUndelivered, 0.3) {
+				continue
+			}
+			e := w.crowd.newEvent(st.Wait.Event, st.Wait.Key)
+			e.SentAt = now
+			if _, err := w.db.Send(context.Background(), sh.key.Tenant, e, now); err != nil {
+				w.fail("store", "an event cannot be stored: %v", err)
+			}
+			w.struck(fault.EventUndelivered, "%s for %s of run %s", e.ID, st.ID, short(sh.key.Run))
+			return
+		}
+	}
+}
+
 // doom refuses the commit of the run whose turn it is, after the node has looked
 // at its timers once more.
 func (t *tap) doom(writes []store.Write) {

@@ -299,11 +299,15 @@ func (t *tap) Pairs(ctx context.Context, q store.PairQuery) ([]store.Pair, error
 	if err == nil && q.Name == "" {
 		t.node.looks++
 		pairs = recall(t, &t.node.w.waits, pairs, func(p store.Pair) string { return p.Event.ID + " for " + p.Step + " of run " + short(p.Key.Run) })
+		pairs = t.own(pairs, t.node.w.db.clock.now())
 	}
 	return pairs, err
 }
 
 // Expire implements store.Events.
 func (t *tap) Expire(ctx context.Context, now time.Time, limit int) (int, error) {
-	return through(t, faulty.Expire, true, func() (int, error) { return t.Store.Expire(ctx, now, limit) })
+	return through(t, faulty.Expire, true, func() (int, error) {
+		t.undelivered(now)
+		return t.Store.Expire(ctx, now, limit)
+	})
 }

@@ -90,7 +90,6 @@ func (t *transition) check(i int, e ringi.Event) {
 		t.scheduled(f)
 	case ringi.ActivityRetried:
 		t.retried(f)
-		t.x.w.wake(t.sh.key.Run, f)
 	case ringi.ActivityStarted:
 		if s.Paused != nil {
 			t.fail("paused", "%s was permitted to begin while it is paused", f.Step)
@@ -121,6 +120,7 @@ func (t *transition) check(i int, e ringi.Event) {
 		t.unwound()
 	}
 	t.remember(e)
+	t.x.w.tempting(t.sh.key.Run, e.Fact)
 }
 
 // remember keeps what later checks need.

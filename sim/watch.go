@@ -24,6 +24,7 @@ type watch struct {
 	keys       map[string]ringi.RunID
 	handOuts   int
 	reports    map[reportName]int
+	twice      map[reportName]bool            // reports for ended runs that were repeated
 	said       map[reportName]ringi.Failure   // what workers said of failures
 	outputs    map[reportName]json.RawMessage // what they said of the others
 	lapsed     map[sweptName]bool             // hand-outs that were given back
@@ -52,7 +53,7 @@ type shadow struct {
 }
 
 func newWatch(w *world) *watch {
-	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, reports: map[reportName]int{}, said: map[reportName]ringi.Failure{}, outputs: map[reportName]json.RawMessage{}, lapsed: map[sweptName]bool{}, extended: map[sweptName]time.Time{}, keep: map[string]time.Time{}}
+	return &watch{w: w, runs: map[store.Key]*shadow{}, keys: map[string]ringi.RunID{}, reports: map[reportName]int{}, twice: map[reportName]bool{}, said: map[reportName]ringi.Failure{}, outputs: map[reportName]json.RawMessage{}, lapsed: map[sweptName]bool{}, extended: map[sweptName]time.Time{}, keep: map[string]time.Time{}}
 }
 
 func newShadow(key store.Key) *shadow {

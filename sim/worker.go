@@ -336,38 +336,6 @@ func (j *job) call() {
 	}
 }
 
-// wake lets a worker that stands still with an earlier attempt of a call go on
-// just as the next one is put into its queue.
-func (w *world) wake(run ringi.RunID, f ringi.ActivityRetried) {
-	for _, h := range w.hands {
-		if !h.up || !h.stalled.After(w.now) {
-			continue
-		}
-		for _, j := range h.jobs {
-			if j.Task.Run != run || j.Task.Step != f.Step || j.Task.Direction != f.Direction || j.called || !w.strikes(fault.ZombieWoken, 0.7) && !(w.calm && w.shape.zombies) {
-				continue
-			}
-			w.after(w.faults.Span(0, 2*time.Second), "waking of "+h.name, func() {
-				if h.life == j.life && h.up {
-					h.stalled = w.now
-					w.struck(fault.ZombieWoken, "%s with %s of run %s", h.name, f.Step, short(run))
-					j.call()
-				}
-			})
-		}
-	}
-}
-
-// likelyStall is how likely a worker stands still between its permission and the
-// call. In a world of zombies most do where others may decide meanwhile what
-// became of it.
-func (w *world) likelyStall(t ringi.Task) float64 {
-	if w.shape.zombies && t.Begin && t.Direction == ringi.Forward {
-		return 0.7
-	}
-	return 0.03
-}
-
 // returned is the answer of the service.
 func (j *job) returned(o outcome) {
 	if j.over || j.h.crashes(fault.WorkerCrashAfter, 0.04) {

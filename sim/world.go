@@ -58,7 +58,8 @@ type world struct {
 	broker      *broker
 	watch       *watch
 	sent        map[string]ringi.SentEvent
-	stored      map[string]int // at which step an event was stored
+	keeps       map[string]time.Duration // for how long the sender of an event wants it kept
+	stored      map[string]int           // at which step an event was stored
 	timers      memory[store.DueTimer]
 	tasks       memory[store.DueTask]
 	waits       memory[store.Pair]
@@ -89,7 +90,7 @@ func newWorld(o options) *world {
 	w := &world{
 		options: o, now: epoch, count: newCounters(), tracer: newTracer(o.Tell),
 		order: draw.New(o.Seed, draw.StreamOrder), faults: draw.New(o.Seed, draw.StreamFault), actors: draw.New(o.Seed, draw.StreamActor),
-		sent: map[string]ringi.SentEvent{}, stored: map[string]int{}, late: map[ringi.RunID]bool{}, compiled: map[string]*workflow.Definition{},
+		sent: map[string]ringi.SentEvent{}, keeps: map[string]time.Duration{}, stored: map[string]int{}, late: map[ringi.RunID]bool{}, compiled: map[string]*workflow.Definition{},
 	}
 	plan := draw.New(o.Seed, draw.StreamPlan)
 	w.shape = shape{

@@ -68,6 +68,8 @@ const (
 	CommandAtEnded       Kind = "command_at_ended_run"     // an operator is too late
 	SweepRepeated        Kind = "sweep_repeated"           // what a sweep found is acted on once more, perhaps minutes later
 	TimerEarly           Kind = "timer_early"              // a timer is fired before its time
+	EventOwn             Kind = "event_own"                // a run is offered the event that it was started by
+	EventUndelivered     Kind = "event_undelivered"        // stored for an open wait, by a node that dies before it delivers it
 	EventLastMoment      Kind = "event_last_moment"        // stored just before its wait is looked at as timed out, and its delivery fails
 	RestoreOverslept     Kind = "restore_overslept"        // a node slept through a restore until others had made a history as long as the one it knows
 )
@@ -137,6 +139,8 @@ func otherWords() map[Kind]string {
 		CommandAtEnded:   "an operator is too late",
 		SweepRepeated:    "what a sweep found is acted on once more, perhaps minutes later",
 		TimerEarly:       "a timer is fired before its time",
+		EventOwn:         "a run is offered the event that it was started by",
+		EventUndelivered: "a node stores an event for a wait and dies before it delivers it",
 		EventLastMoment:  "an event comes just before its wait times out, and its delivery fails",
 		RestoreOverslept: "a node slept through a restore until others had made a history as long as the one it knows",
 	}
@@ -151,7 +155,7 @@ func Kinds() []Kind {
 		ClockJump, NodeStalled, NodeSuspended, ClockDrift, StoreOutage, StoreOutageLong, StoreCut, StoreRefuses, StoreSlow, StaleCache, StoreRestored,
 		EvidenceFlood, DoubleClick, WithdrawRace, ExpiryRace, ForeignVote, EventEarly, EventLate, EventRepeated, StartRepeated,
 		RelayCrash, SinkDown, SinkUnheard, BadOutput, ServiceFlaky, ProbeUnknown, HeartbeatRace, OperatorRace, CommandAtEnded,
-		SweepRepeated, TimerEarly, EventLastMoment, RestoreOverslept,
+		SweepRepeated, TimerEarly, EventOwn, EventUndelivered, EventLastMoment, RestoreOverslept,
 	}
 }
 
