@@ -111,9 +111,12 @@ type W3Result struct {
 	Store    string `json:"store"`
 	Mode     string `json:"mode"`
 	Inflight int    `json:"inflight"`
-	Nodes    int    `json:"nodes"`
-	Steps    int    `json:"steps"`    // activities in sequence
-	Branches int    `json:"branches"` // activities side by side instead
+
+	// Nodes, Steps and Branches are set when they are not those of W3: one node, three
+	// activities in sequence.
+	Nodes    int `json:"nodes,omitempty"`
+	Steps    int `json:"steps,omitempty"`    // activities in sequence
+	Branches int `json:"branches,omitempty"` // activities side by side instead
 
 	Runs          int     `json:"runs"`
 	Seconds       float64 `json:"seconds"`
@@ -137,8 +140,9 @@ type W3Result struct {
 	MeanBatch   float64 `json:"meanBatch"` // transitions in a commit
 
 	// Conflicts are transitions that were decided and not written, because another
-	// node had written the run meanwhile; they were decided again.
-	Conflicts int64 `json:"conflicts"`
+	// node had written the run meanwhile; they were decided again. It is nil for one
+	// node.
+	Conflicts *int64 `json:"conflicts,omitempty"`
 
 	FsyncP50MS float64 `json:"fsyncP50Ms"` // of a page appended to a file there; 0 where no file can be made
 	FileSystem string  `json:"fileSystem"`
@@ -207,7 +211,13 @@ func W3(ctx context.Context, cfg W3Config) (out W3Result, err error) {
 	if cfg.Nodes > 1 && p.kind == kindSQLite {
 		return W3Result{}, errors.New("bench: a SQLite file has one node: name a PostgreSQL database to measure several")
 	}
-	out = W3Result{Name: "w3", Store: p.kind, Mode: cfg.Mode, Inflight: cfg.Inflight, Nodes: cfg.Nodes, Steps: cfg.Steps, Branches: cfg.Branches, FileSystem: p.fs}
+	out = W3Result{Name: "w3", Store: p.kind, Mode: cfg.Mode, Inflight: cfg.Inflight, Branches: cfg.Branches, FileSystem: p.fs}
+	if cfg.Nodes > 1 {
+		out.Nodes = cfg.Nodes
+	}
+	if cfg.Steps != w3Steps {
+		out.Steps = cfg.Steps
+	}
 	// A directory that is not ours to write into tells nothing of its disk.
 	if times, err := fsyncTimes(p.dir, cfg.Now); err == nil {
 		out.FsyncP50MS = quantile(times, 50)
@@ -261,7 +271,10 @@ func (out *W3Result) fill(l *load) {
 	out.CPUMSPerRun = (l.to.cpu - l.from.cpu).Seconds() * 1000 / ends
 	wrote := l.to.wrote.since(l.from.wrote)
 	out.RowsPerRun, out.BytesPerRun = float64(wrote.rows)/ends, float64(wrote.bytes)/ends
-	out.Commits, out.MeanBatch, out.Conflicts = wrote.commits, float64(wrote.writes)/float64(max(1, wrote.commits)), wrote.lost
+	out.Commits, out.MeanBatch = wrote.commits, float64(wrote.writes)/float64(max(1, wrote.commits))
+	if len(l.nodes) > 1 {
+		out.Conflicts = &wrote.lost
+	}
 }
 
 // replayed folds every log again. What does not follow from it is an error.

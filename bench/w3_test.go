@@ -70,7 +70,7 @@ func TestW3IsMeasuredBesideItsFloorAndLeavesNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got.Name != "w3" || got.Store != kind || got.Inflight != 8 || got.Nodes != max(c.Nodes, 1) || got.Branches != c.Branches || got.Runs != 40 || got.FileSystem == "" {
+				if got.Name != "w3" || got.Store != kind || got.Inflight != 8 || got.Nodes != c.Nodes || (got.Conflicts != nil) != (c.Nodes > 1) || got.Branches != c.Branches || got.Runs != 40 || got.FileSystem == "" {
 					t.Errorf("measured %+v", got)
 				}
 				if got.RunsPerSecond <= 0 || got.P50MS <= 0 || got.P95MS < got.P50MS || got.P99MS < got.P95MS || got.CPUMSPerRun <= 0 || got.Commits < 4 || got.MeanBatch < 1 {
