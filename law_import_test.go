@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"address": {}, // how they are written
 	"relay":   {".", "workflow", "address", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/postgres", "outbox/rabbitmq", "outbox/redis", "outbox/sqlite", "outbox/wal", "outbox/webhook"},
 
-	"feed": {".", "workflow/expr", "workflow/exact", "address", "inbox", "inbox/kafka", "inbox/nats", "inbox/rabbitmq", "inbox/redis", "outbox", "outbox/kafka", "outbox/redis"}, // the way back
+	"feed": {"workflow/expr", "workflow/exact", "address", "inbox", "inbox/kafka", "inbox/nats", "inbox/rabbitmq", "inbox/redis", "outbox", "outbox/kafka", "outbox/redis"}, // the way back
 
 	".": {"workflow"},
 

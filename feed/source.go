@@ -98,7 +98,7 @@ func (o Opener) kafka(place string, with *address.Params) (*kafka.Consumer, erro
 	r := o.Receiver
 	cfg := kafka.Config{
 		Brokers: strings.Split(strings.TrimSuffix(place, "/"), ","), Group: o.Group, Topics: with.Take("topic"), Session: with.Span("session"),
-		Receive: r.Receive, Observe: r.Observe, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
+		Receive: r.Receive, Observe: r.Observe, Trouble: r.Trouble, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
 	}
 	login := kafkasink.Login{Mechanism: with.Text("sasl"), User: with.Text("user")}
 	if passwords := with.Secrets("password-file"); len(passwords) > 0 {
@@ -125,7 +125,7 @@ func (o Opener) nats(scheme, place string, with *address.Params) (*nats.Consumer
 	r := o.Receiver
 	cfg := nats.Config{
 		Stream: with.Text("stream"), Name: o.Group, Subjects: with.Take("subject"), Credentials: with.File("creds"), AckWait: with.Span("ack-wait"),
-		Receive: r.Receive, Observe: r.Observe, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
+		Receive: r.Receive, Observe: r.Observe, Trouble: r.Trouble, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
 	}
 	for server := range strings.SplitSeq(strings.TrimSuffix(place, "/"), ",") {
 		cfg.Servers = append(cfg.Servers, scheme+"://"+server)
@@ -144,7 +144,7 @@ func (o Opener) redis(scheme, place string, with *address.Params) (*redis.Consum
 	r := o.Receiver
 	cfg := redis.Config{
 		URL: with.Server(scheme, place), Cluster: with.Yes("cluster"), Stream: with.Text("stream"), Name: o.Group, AckWait: with.Span("ack-wait"),
-		Receive: r.Receive, Observe: r.Observe, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
+		Receive: r.Receive, Observe: r.Observe, Trouble: r.Trouble, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
 	}
 	if cfg.Stream == "" {
 		with.Fail("name the stream (?stream=S)")
@@ -159,7 +159,7 @@ func (o Opener) rabbitmq(scheme, place string, with *address.Params) (*rabbitmq.
 	r := o.Receiver
 	cfg := rabbitmq.Config{
 		URL: with.Server(scheme, place), Queue: with.Text("queue"), Declare: with.Yes("declare"),
-		Receive: r.Receive, Observe: r.Observe, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
+		Receive: r.Receive, Observe: r.Observe, Trouble: r.Trouble, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
 	}
 	if cfg.Queue == "" {
 		with.Fail("name the queue (?queue=Q)")

@@ -42,6 +42,9 @@ type Receiver struct {
 	// Observe is told the outcome of every delivery.
 	Observe func(d Delivery, outcome Outcome, err error)
 
+	// Trouble is told of every error of the broker.
+	Trouble func(err error)
+
 	// PauseFirst and PauseMost are the pauses after a failure.
 	PauseFirst, PauseMost time.Duration
 }
@@ -67,11 +70,14 @@ func (r Receiver) Insist(ctx context.Context, d Delivery, held func() bool) (Out
 	}
 }
 
-// Loop calls round until ctx ends, and waits for the pause after one that met an
-// error of the broker.
-func Loop(ctx context.Context, pause time.Duration, round func(context.Context) error) {
+// Loop calls round until ctx ends; after one that met an error of the broker it tells
+// of that, unless trouble is nil, and waits for the pause.
+func Loop(ctx context.Context, pause time.Duration, round func(context.Context) error, trouble func(error)) {
 	for ctx.Err() == nil {
 		if err := round(ctx); err != nil {
+			if trouble != nil && ctx.Err() == nil {
+				trouble(err)
+			}
 			Rest(ctx, pause)
 		}
 	}

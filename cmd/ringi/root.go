@@ -23,7 +23,7 @@ func rootCommand(p *cli.Program) *cobra.Command {
   ringi dev      a server on this machine with an example, people and a worker
   ringi demo     100 orders through a server that is killed again and again`,
 	}
-	group(root, "Servers", []*cobra.Command{server.Serve(p), delivery.Relay(p)}, trial.Commands(p))
+	group(root, "Servers", []*cobra.Command{server.Serve(p), delivery.Relay(p), delivery.Feed(p)}, trial.Commands(p))
 	group(root, "Workers", work.Commands(p))
 	group(root, "Definitions", author.Commands(p))
 	group(root, "Runs", client.RunCommands(p))

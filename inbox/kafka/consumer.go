@@ -57,6 +57,10 @@ type Config struct {
 	// that received it; it must not block.
 	Observe func(d inbox.Delivery, outcome inbox.Outcome, err error)
 
+	// Trouble, if set, is told of every error of the broker that Run waits out; it must
+	// not block.
+	Trouble func(err error)
+
 	// Batch is how many records one round takes, Parallel how many partitions are
 	// worked on at once; 0 means the defaults.
 	Batch    int
@@ -136,7 +140,7 @@ func orDefault[T int | time.Duration](field *T, value T) {
 // Run receives until ctx ends and then returns nil. Errors of brokers are waited
 // out; those of the work go to Observe.
 func (c *Consumer) Run(ctx context.Context) error {
-	inbox.Loop(ctx, idlePause, c.Round)
+	inbox.Loop(ctx, idlePause, c.Round, c.cfg.Trouble)
 	return nil
 }
 

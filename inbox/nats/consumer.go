@@ -59,6 +59,10 @@ type Config struct {
 	// Observe, if set, is told the outcome of every delivery; it must not block.
 	Observe func(d inbox.Delivery, outcome inbox.Outcome, err error)
 
+	// Trouble, if set, is told of every error of the broker that Run waits out; it must
+	// not block.
+	Trouble func(err error)
+
 	// Pending is how many messages may be out at once, in all processes; 0 means
 	// 1, which keeps the order.
 	Pending int
@@ -128,7 +132,7 @@ func orDefault(field *time.Duration, value time.Duration) {
 // Run receives until ctx ends and then returns nil. Errors of the server are
 // waited out; those of the work go to Observe.
 func (c *Consumer) Run(ctx context.Context) error {
-	inbox.Loop(ctx, idlePause, c.Round)
+	inbox.Loop(ctx, idlePause, c.Round, c.cfg.Trouble)
 	return nil
 }
 

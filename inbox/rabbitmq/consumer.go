@@ -53,6 +53,10 @@ type Config struct {
 	// Observe, if set, is told the outcome of every delivery; it must not block.
 	Observe func(d inbox.Delivery, outcome inbox.Outcome, err error)
 
+	// Trouble, if set, is told of every error of the broker that Run waits out; it must
+	// not block.
+	Trouble func(err error)
+
 	// Shared lets several processes read the queue at once, which gives its order up.
 	Shared bool
 
@@ -100,7 +104,7 @@ func orDefault(field *time.Duration, value time.Duration) {
 // Run receives until ctx ends and then returns nil. Errors of the broker are
 // waited out; those of the work go to Observe.
 func (c *Consumer) Run(ctx context.Context) error {
-	inbox.Loop(ctx, c.cfg.StandBy, c.Round)
+	inbox.Loop(ctx, c.cfg.StandBy, c.Round, c.cfg.Trouble)
 	return nil
 }
 

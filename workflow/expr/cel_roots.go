@@ -45,6 +45,8 @@ func (f *frame) ResolveName(name string) (any, bool) {
 		return f.document(name, f.env.Input, f.types.Input)
 	case "event":
 		return f.document(name, f.env.Event, nil)
+	case "message":
+		return f.document(name, f.env.Message, nil)
 	case "steps":
 		return &membersVal{m: stepsRoot{f}}, true
 	case "vars":

@@ -202,7 +202,7 @@ func (c *checker) unknownRoot(e ast.Expr, name string) {
 // steps reports whether the node is the root steps, and step names the step
 // when the node is steps.<id>.
 func (c *checker) steps(e ast.Expr) bool {
-	if e.Kind() != ast.IdentKind || e.AsIdent() != "steps" || c.r.StartOnly {
+	if e.Kind() != ast.IdentKind || e.AsIdent() != "steps" || c.r.StartOnly || c.r.Message != nil {
 		return false
 	}
 	return !slices.ContainsFunc(c.locals, func(l local) bool { return l.name == "steps" })

@@ -17,6 +17,7 @@ type Env struct {
 	StepKey string          // step.key: the forward idempotency key; "" where the root does not exist
 	Error   *ErrorEnv       // in catch and on_failure; else nil
 	Event   json.RawMessage // where it exists; else nil
+	Message json.RawMessage // where it exists; else nil
 }
 
 // StepEnv is steps.<id>.

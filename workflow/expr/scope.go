@@ -16,6 +16,7 @@ type Scope struct {
 	Error     bool             // error exists
 	Event     bool             // event exists
 	StartOnly bool             // only input exists, as for a start's key
+	Message   *Type            // only message exists, of this type: what a broker brought; else nil
 }
 
 // A Step is what is known of steps.<id>.
@@ -54,6 +55,9 @@ const (
 
 // root returns the type of a root by its name.
 func (r *Scope) root(name string) (*Type, bool) {
+	if r.Message != nil {
+		return r.Message, name == "message"
+	}
 	if name == "input" {
 		return orAny(r.Input), true
 	}
@@ -95,7 +99,7 @@ func (r *Scope) root(name string) (*Type, bool) {
 // names lists the roots that exist.
 func (r *Scope) names() []string {
 	var out []string
-	for _, n := range [...]string{"input", "steps", "vars", "run", "now", "step", "error", "event"} {
+	for _, n := range [...]string{"input", "steps", "vars", "run", "now", "step", "error", "event", "message"} {
 		if _, found := r.root(n); found {
 			out = append(out, n)
 		}

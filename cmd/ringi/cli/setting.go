@@ -54,6 +54,8 @@ const (
 	SetLogFormat   = "log-format"
 	SetOutbox      = "outbox"
 	SetHTTPAllow   = "http-allow"
+	SetFeeds       = "feeds"
+	SetInbox       = "inbox"
 	SetQuotaSteps  = "quota-steps"
 	SetQuotaDepth  = "quota-depth"
 	SetQuotaWidth  = "quota-width"
@@ -115,6 +117,8 @@ func allSettings() []setting {
 		{name: SetPublicURL, usage: "address under which other machines reach the server", reason: "requests for other hosts are refused"},
 		{name: SetLogFormat, fallback: "text", usage: "text or json", reason: "people read it first", check: oneOf("text", "json")},
 		{name: SetOutbox, many: true, usage: "where messages go, [NAME=]DESTINATION: " + relay.Forms + "; or off", reason: "serve: a file beside the database, so that nothing grows unread", check: checkOutbox},
+		{name: SetFeeds, usage: "file that says which messages of brokers become events or start runs: ringi help feed", reason: "nothing comes from a broker"},
+		{name: SetInbox, usage: "where messages are set aside that ringi refused for good: sqlite:PATH or postgres://…", reason: "beside the database: a file PATH.inbox, or the same PostgreSQL database", check: checkDatabase},
 		{name: SetHTTPAllow, many: true, usage: "CIDR of a private network that http steps may call", reason: "a definition must not reach what only this machine or its network can", check: checkNetworks},
 		{name: SetQuotaSteps, fallback: count(workflow.DefaultSteps), usage: "steps of a definition", reason: "a process that people can still read", check: checkQuota(workflow.MaxSteps)},
 		{name: SetQuotaDepth, fallback: count(workflow.DefaultDepth), usage: "blocks of a definition in each other", reason: "a process that people can still read", check: checkQuota(workflow.MaxDepth)},

@@ -14,3 +14,6 @@ func Relay(p *cli.Program) *cobra.Command { return program{p}.relayCommand() }
 
 // Outbox is ringi outbox.
 func Outbox(p *cli.Program) *cobra.Command { return program{p}.outboxCommand() }
+
+// Feed is ringi feed.
+func Feed(p *cli.Program) *cobra.Command { return program{p}.feedCommand() }

@@ -20,6 +20,7 @@ import (
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/cmd/ringi/delivery"
 	"github.com/ringiflow/ringi/engine"
+	"github.com/ringiflow/ringi/feed"
 	"github.com/ringiflow/ringi/metric"
 	"github.com/ringiflow/ringi/outbox"
 	"github.com/ringiflow/ringi/relay"
@@ -46,6 +47,7 @@ type NodeConfig struct {
 	Own      []MadeKey // those that the server makes itself, and their lines in keys; none when keys are configured
 	Outbox   string    // a value of the setting; "" is a file beside the database
 	Routes   string    // a value of the setting
+	Feeds    bool      // whether it receives what the settings say from brokers
 	Log      *slog.Logger
 }
 
@@ -60,9 +62,11 @@ type Node struct {
 	server    *http.Server
 	relays    *relay.Relays // nil when messages are not read
 	sinks     []*relay.Sink
-	log       *relay.Log  // nil unless messages are found in the write-ahead log
-	up        atomic.Bool // workers can reach us
-	leaving   atomic.Bool // draining
+	log       *relay.Log   // nil unless messages are found in the write-ahead log
+	feeds     *feed.Feeds  // nil without a file of them
+	endFeeds  func() error // nil without feeds
+	up        atomic.Bool  // workers can reach us
+	leaving   atomic.Bool  // draining
 }
 
 // OpenNode opens everything. What another server may have open beside this
@@ -109,6 +113,9 @@ func OpenNode(ctx context.Context, p *cli.Program, c NodeConfig) (_ *Node, err e
 		return nil, err
 	}
 	m.Registry.MustRegister(metric.NewDepths(n.store, p.Now))
+	if err = n.openFeeds(ctx, m); err != nil {
+		return nil, err
+	}
 	return n, n.makeServer(whoBy(keys), m)
 }
 
@@ -236,7 +243,7 @@ func (n *Node) Run(ctx context.Context, ready func(url string), beside ...func(c
 		go func() { served <- n.server.Serve(listener) }()
 	}
 	n.up.Store(true)
-	failed, leave := startBeside(ctx, append(beside, n.performHTTP))
+	failed, leave := startBeside(ctx, append(beside, n.performHTTP, n.feed))
 	ready(url)
 	select {
 	case <-ctx.Done():
@@ -306,6 +313,9 @@ func (n *Node) drain() error {
 // close gives back what openNode opened.
 func (n *Node) close() error {
 	errs := []error{relay.CloseAll(n.sinks), n.log.Close()}
+	if n.endFeeds != nil {
+		errs = append(errs, n.endFeeds())
+	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
 	}

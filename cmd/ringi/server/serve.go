@@ -26,12 +26,15 @@ Messages of emit go to the destinations of --outbox, which ringi help relay
 explains; --outbox-route 'Order/*=audit' sends some to the one that is named
 audit. With --outbox off they wait for a ringi relay on the same database.
 
+With --feeds FILE messages of brokers become events or start runs, as ringi help feed
+explains; what is set aside is in --inbox.
+
 The server makes the calls of http steps itself. It does not call addresses of
 private networks unless --http-allow names them, as in --http-allow 10.1.0.0/16,
 follows no redirects, and takes no proxy from the environment.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.serve(cmd.Context()) },
 	}
-	cli.SettingFlags(cmd, cli.SetDatabase, cli.SetListen, cli.SetKeys, cli.SetTLSCert, cli.SetTLSKey, cli.SetBehindProxy, cli.SetPublicURL, cli.SetLogFormat, cli.SetOutbox, cli.SetOutboxRoute, cli.SetHTTPAllow)
+	cli.SettingFlags(cmd, cli.SetDatabase, cli.SetListen, cli.SetKeys, cli.SetTLSCert, cli.SetTLSKey, cli.SetBehindProxy, cli.SetPublicURL, cli.SetLogFormat, cli.SetOutbox, cli.SetOutboxRoute, cli.SetHTTPAllow, cli.SetFeeds, cli.SetInbox)
 	cli.SettingFlags(cmd, cli.TuningSettings()...)
 	cli.SettingFlags(cmd, cli.QuotaSettings()...)
 	return cmd
@@ -50,7 +53,7 @@ func (p program) serve(ctx context.Context) error {
 		own = []MadeKey{Admin(database)}
 		keys = database + cli.AdminKeySuffix + "s"
 	}
-	c := NodeConfig{Database: database, Listen: p.Get(cli.SetListen), Keys: keys, Own: own, Outbox: p.Get(cli.SetOutbox), Routes: p.Get(cli.SetOutboxRoute), Log: log}
+	c := NodeConfig{Database: database, Listen: p.Get(cli.SetListen), Keys: keys, Own: own, Outbox: p.Get(cli.SetOutbox), Routes: p.Get(cli.SetOutboxRoute), Feeds: true, Log: log}
 	if value := p.Get(cli.SetDatabase); cli.IsPostgres(value) {
 		c.Postgres = value
 	}
