@@ -29,8 +29,11 @@ const maxReason = 1 << 10
 
 // Config configures a Consumer. DB and Name are needed.
 type Config struct {
-	// DB is the consumer's own database, on which Schema has been run.
+	// DB is the consumer's own database, on which the schema of its dialect has been run.
 	DB *sql.DB
+
+	// Dialect is how DB writes statements; the zero value is for SQLite and PostgreSQL.
+	Dialect Dialect
 
 	// Name is the consumer: part of the key, so it must never change.
 	Name string
@@ -79,7 +82,10 @@ const (
 )
 
 // Consumer handles messages once. Safe for concurrent use.
-type Consumer struct{ cfg Config }
+type Consumer struct {
+	cfg Config
+	sql statements
+}
 
 // NewConsumer checks cfg and fills its defaults in.
 func NewConsumer(cfg Config) (*Consumer, error) {
@@ -101,7 +107,7 @@ func NewConsumer(cfg Config) (*Consumer, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Consumer{cfg: cfg}, nil
+	return &Consumer{cfg: cfg, sql: cfg.Dialect.statements()}, nil
 }
 
 // Receive handles one delivery: it begins a transaction, does the work in it
@@ -151,7 +157,7 @@ func (c *Consumer) inTx(ctx context.Context, id string, work func(context.Contex
 	}
 	// After a commit it does nothing. While a panic goes through, it runs too.
 	defer tx.Rollback()
-	fresh, err = handle(ctx, tx, c.cfg.Name, id, c.cfg.Now(), func(ctx context.Context) error { return work(ctx, tx) })
+	fresh, err = c.cfg.Dialect.handle(ctx, tx, c.cfg.Name, id, c.cfg.Now(), func(ctx context.Context) error { return work(ctx, tx) })
 	if err != nil || !fresh {
 		return false, err
 	}
@@ -174,7 +180,7 @@ const (
 // past returns what is known about a message that is not handled yet.
 func (c *Consumer) past(ctx context.Context, id string) (failures int, poisoned bool, err error) {
 	var at sql.NullInt64
-	err = c.cfg.DB.QueryRowContext(ctx, pastFailures, c.cfg.Name, id).Scan(&failures, &at)
+	err = c.cfg.DB.QueryRowContext(ctx, c.sql.pastFailures, c.cfg.Name, id).Scan(&failures, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -198,7 +204,7 @@ func (c *Consumer) record(ctx context.Context, d Delivery, cause error, last boo
 	}
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	if _, err := c.cfg.DB.ExecContext(recording, recordOne, c.cfg.Name, d.ID, at, reason(cause), poisonedAt, body, headers); err != nil {
+	if _, err := c.cfg.DB.ExecContext(recording, c.sql.recordOne, c.cfg.Name, d.ID, at, reason(cause), poisonedAt, body, headers); err != nil {
 		return Failed, errors.Join(cause, fmt.Errorf("inbox: record the failure of message %s: %w", d.ID, err))
 	}
 	if poisonedAt == nil {

@@ -41,5 +41,6 @@
 // here.
 //
 // The package imports nothing else of this module. It works through
-// database/sql; inbox/postgres has it for pgx.
+// database/sql, with SQLite, PostgreSQL, and as a Dialect MariaDB and MySQL;
+// inbox/postgres has it for pgx.
 package inbox

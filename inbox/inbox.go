@@ -14,7 +14,7 @@ import (
 const MaxName = 256
 
 // Schema creates the tables inbox and inbox_poison, in SQLite and PostgreSQL
-// alike; it may run again on a database that has them. Times are microseconds
+// alike, and MySQLSchema in MariaDB and MySQL; it may run again on a database that has them. Times are microseconds
 // since 1970 in UTC.
 const Schema = `
 create table if not exists inbox (
@@ -50,20 +50,22 @@ type Tx interface {
 // After any error, and when it returned true, it is the caller's to roll back or
 // to commit; only after the commit may the message be acknowledged.
 //
+// In MariaDB and MySQL it is MySQL.Handle.
+//
 // Two consumers with different names each get the message. The name and the id
 // are at most MaxName bytes of UTF-8 without NUL.
 func Handle(ctx context.Context, tx Tx, consumer, messageID string, work func(ctx context.Context) error) (fresh bool, err error) {
-	return handle(ctx, tx, consumer, messageID, time.Now(), work)
+	return Standard.Handle(ctx, tx, consumer, messageID, work)
 }
 
-func handle(ctx context.Context, tx Tx, consumer, messageID string, at time.Time, work func(ctx context.Context) error) (bool, error) {
+func (d Dialect) handle(ctx context.Context, tx Tx, consumer, messageID string, at time.Time, work func(ctx context.Context) error) (bool, error) {
 	if err := checkName("consumer", consumer); err != nil {
 		return false, err
 	}
 	if err := checkName("message id", messageID); err != nil {
 		return false, err
 	}
-	res, err := tx.ExecContext(ctx, insertID, consumer, messageID, at.UnixMicro())
+	res, err := tx.ExecContext(ctx, d.statements().insertID, consumer, messageID, at.UnixMicro())
 	if err != nil {
 		return false, fmt.Errorf("inbox: message %s for %s: %w", messageID, consumer, err)
 	}

@@ -13,20 +13,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
 	"github.com/ringiflow/ringi/inbox"
 	"github.com/ringiflow/ringi/inbox/postgres"
+	"github.com/ringiflow/ringi/servertest"
 	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
 
 // begin is the first moment of every virtual clock in these tests.
 var begin = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// server is the PostgreSQL that the tests share.
-var server *pgtest.Server
+// The PostgreSQL and the MariaDB that the tests share.
+var (
+	server *pgtest.Server
+	maria  *servertest.Server
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -36,6 +41,11 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer server.Close()
+		if maria, err = servertest.MariaDB(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer maria.Close()
 		return m.Run()
 	}())
 }
@@ -61,8 +71,10 @@ func open(t *testing.T, driver, url string) *sql.DB {
 	}
 	t.Cleanup(func() { db.Close() })
 	for range 2 { // a schema may run again
-		if _, err := db.Exec(inbox.Schema); err != nil {
-			t.Fatal(err)
+		for _, statement := range dialectOf(db).Schema() {
+			if _, err := db.Exec(statement); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if _, err := db.Exec(`create table effect (message text not null)`); err != nil {
@@ -77,12 +89,36 @@ func eachDatabase(t *testing.T, test func(t *testing.T, db *sql.DB)) {
 		test(t, open(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "inbox.db")+"?_txlock=immediate&_pragma=journal_mode(wal)&_pragma=busy_timeout(10000)"))
 	})
 	t.Run("postgres", func(t *testing.T) { test(t, open(t, "pgx", postgresURL(t))) })
+	t.Run("mysql", func(t *testing.T) { test(t, open(t, "mysql", mysqlURL(t))) })
+}
+
+// dialectOf tells the dialect by the driver.
+func dialectOf(db *sql.DB) inbox.Dialect {
+	if _, is := db.Driver().(*mysql.MySQLDriver); is {
+		return inbox.MySQL
+	}
+	return inbox.Standard
+}
+
+// mysqlURL returns the address of an empty database.
+func mysqlURL(t *testing.T) string {
+	t.Helper()
+	db, err := sql.Open("mysql", "root@tcp("+maria.Address()+")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	name := fmt.Sprint("t", schemas.Add(1))
+	if _, err := db.Exec("create database " + name); err != nil {
+		t.Fatal(err)
+	}
+	return "root@tcp(" + maria.Address() + ")/" + name
 }
 
 // effect is the work of the tests.
 func effect(id string) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `insert into effect values ($1)`, id)
+		_, err := tx.ExecContext(ctx, `insert into effect values ('`+id+`')`)
 		return err
 	}
 }
@@ -101,7 +137,7 @@ type clock struct{ now time.Time }
 func consumer(t *testing.T, db *sql.DB, change func(*inbox.Config)) (*inbox.Consumer, *clock) {
 	t.Helper()
 	c := &clock{begin}
-	cfg := inbox.Config{DB: db, Name: "billing", Attempts: 3, Now: func() time.Time { return c.now }}
+	cfg := inbox.Config{DB: db, Dialect: dialectOf(db), Name: "billing", Attempts: 3, Now: func() time.Time { return c.now }}
 	if change != nil {
 		change(&cfg)
 	}
@@ -129,7 +165,7 @@ func TestARepeatDoesNothing(t *testing.T) { // O9, O-11
 			if err != nil {
 				t.Fatal(err)
 			}
-			fresh, err := inbox.Handle(t.Context(), tx, "billing", "m-1", func(ctx context.Context) error { return effect("m-1")(ctx, tx) })
+			fresh, err := dialectOf(db).Handle(t.Context(), tx, "billing", "m-1", func(ctx context.Context) error { return effect("m-1")(ctx, tx) })
 			if err != nil || fresh != (i == 0) {
 				t.Errorf("delivery %d: fresh %v, %v", i, fresh, err)
 			}

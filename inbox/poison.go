@@ -36,7 +36,7 @@ const (
 
 // Poison lists at most limit messages that are set aside, by id, after one of them.
 func (c *Consumer) Poison(ctx context.Context, after string, limit int) ([]Poison, error) {
-	rows, err := c.cfg.DB.QueryContext(ctx, listPoison, c.cfg.Name, after, limit)
+	rows, err := c.cfg.DB.QueryContext(ctx, c.sql.listPoison, c.cfg.Name, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("inbox: list what is set aside: %w", err)
 	}
@@ -73,7 +73,7 @@ func scanPoison(scan func(...any) error) (Poison, error) {
 // Retry does the work of a message that is set aside and forgets its failures, in
 // one transaction; if it fails, the message stays where it is.
 func (c *Consumer) Retry(ctx context.Context, messageID string, work func(ctx context.Context, tx *sql.Tx, p Poison) error) (Outcome, error) {
-	p, err := scanPoison(c.cfg.DB.QueryRowContext(ctx, onePoison, c.cfg.Name, messageID).Scan)
+	p, err := scanPoison(c.cfg.DB.QueryRowContext(ctx, c.sql.onePoison, c.cfg.Name, messageID).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Failed, ErrNotPoison
 	}
@@ -81,7 +81,7 @@ func (c *Consumer) Retry(ctx context.Context, messageID string, work func(ctx co
 		return Failed, fmt.Errorf("inbox: read message %s: %w", messageID, err)
 	}
 	fresh, err := c.inTx(ctx, messageID, func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, dropPoison, c.cfg.Name, messageID); err != nil {
+		if _, err := tx.ExecContext(ctx, c.sql.dropPoison, c.cfg.Name, messageID); err != nil {
 			return err
 		}
 		return work(ctx, tx, p)
@@ -98,7 +98,7 @@ func (c *Consumer) Retry(ctx context.Context, messageID string, work func(ctx co
 // Drop forgets a message that is set aside, for good: it was never handled, and a
 // copy that comes later is handled as if it were new.
 func (c *Consumer) Drop(ctx context.Context, messageID string) error {
-	res, err := c.cfg.DB.ExecContext(ctx, dropPoison, c.cfg.Name, messageID)
+	res, err := c.cfg.DB.ExecContext(ctx, c.sql.dropPoison, c.cfg.Name, messageID)
 	if err != nil {
 		return fmt.Errorf("inbox: drop message %s: %w", messageID, err)
 	}
@@ -117,7 +117,7 @@ func (c *Consumer) Drop(ctx context.Context, messageID string) error {
 // is set aside stays.
 func (c *Consumer) Prune(ctx context.Context, limit int) (int, error) {
 	before := c.cfg.Now().Add(-c.cfg.Retention).UnixMicro()
-	res, err := c.cfg.DB.ExecContext(ctx, pruneIDs, c.cfg.Name, before, limit)
+	res, err := c.cfg.DB.ExecContext(ctx, c.sql.pruneIDs, c.cfg.Name, before, limit)
 	if err != nil {
 		return 0, fmt.Errorf("inbox: prune: %w", err)
 	}
@@ -125,7 +125,7 @@ func (c *Consumer) Prune(ctx context.Context, limit int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("inbox: prune: %w", err)
 	}
-	if _, err := c.cfg.DB.ExecContext(ctx, dropFailed, c.cfg.Name, before, limit); err != nil {
+	if _, err := c.cfg.DB.ExecContext(ctx, c.sql.dropFailed, c.cfg.Name, before, limit); err != nil {
 		return int(n), fmt.Errorf("inbox: prune failures: %w", err)
 	}
 	return int(n), nil

@@ -100,7 +100,7 @@ func (p place) write(ctx context.Context) error {
 		if err := unit.Add(ctx, m); err != nil {
 			return err
 		}
-		if err := unit.Do(ctx, func(ctx context.Context, tx *sql.Tx) error { return execSQL(ctx, tx, fmt.Sprint(n)) }); err != nil {
+		if err := unit.Do(ctx, func(ctx context.Context, tx *sql.Tx) error { return execSQL(p.dialect)(ctx, tx, fmt.Sprint(n)) }); err != nil {
 			return err
 		}
 	}
@@ -200,22 +200,17 @@ func (p place) dies(t *testing.T, role, point string) {
 	}
 }
 
-// eachPlace runs a test on both databases.
+// eachPlace runs a test on every database.
 func eachPlace(t *testing.T, test func(t *testing.T, p place)) {
-	t.Run("sqlite", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "shop.db")
-		db := openSQLite(t, path)
-		test(t, newPlace(t, dialectSQLite, db, "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(10000)"))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		url := postgresURL(t)
-		test(t, newPlace(t, dialectPostgres, openPostgres(t, url), url))
-	})
+	for _, d := range []dialect{dialectSQLite, dialectPostgres, dialectMySQL} {
+		t.Run(string(d), func(t *testing.T) { test(t, newPlace(t, d)) })
+	}
 }
 
-func newPlace(t *testing.T, d dialect, db *sql.DB, url string) place {
+func newPlace(t *testing.T, d dialect) place {
 	t.Helper()
-	for _, text := range []string{stockTable, inbox.Schema, `create table effect (message text not null)`} {
+	db, url := d.empty(t)
+	for _, text := range append(d.inbox().Schema(), stockTable, `create table effect (message text not null)`) {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +253,7 @@ func (p place) consume(t *testing.T) (events, effects int) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
-	c, err := inbox.NewConsumer(inbox.Config{DB: p.db, Name: "billing"})
+	c, err := inbox.NewConsumer(inbox.Config{DB: p.db, Dialect: p.dialect.inbox(), Name: "billing"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +265,7 @@ func (p place) consume(t *testing.T) (events, effects int) {
 		}
 		events++
 		got, err := c.Receive(t.Context(), inbox.Delivery{ID: e.ID}, func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `insert into effect values ($1)`, e.ID)
+			_, err := tx.ExecContext(ctx, p.dialect.places(`insert into effect values ($1)`), e.ID)
 			return err
 		})
 		if err != nil {
@@ -389,12 +384,7 @@ func TestACleanUpThatDiesDeletesNothingHalf(t *testing.T) { // O-5, O-29
 		p.fill(t, 20)
 		p.recovers(t, 20, 0)
 		old := time.Now().Add(-2 * time.Hour)
-		if p.dialect == dialectSQLite {
-			_, err := p.db.Exec(`update outbox set delivered_at = ?`, old.UnixMicro())
-			if err != nil {
-				t.Fatal(err)
-			}
-		} else if _, err := p.db.Exec(`update outbox set delivered_at = $1`, old); err != nil {
+		if _, err := p.db.Exec(p.dialect.places(`update outbox set delivered_at = $1`), p.dialect.time(old)); err != nil {
 			t.Fatal(err)
 		}
 		p.dies(t, "keep", crash.Pruning)

@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -39,6 +40,11 @@ func eachFleet(t *testing.T, test func(t *testing.T, r ranks)) {
 		t.Cleanup(pool.Close)
 		src := postgres.Source(pool)
 		test(t, ranks{fixture{Source: src, insert: insertPostgres(db)}, src})
+	})
+	t.Run("mysql", func(t *testing.T) {
+		db, _ := dialectMySQL.empty(t)
+		f := dialectMySQL.fixture(db)
+		test(t, ranks{f, f.Source.(outbox.Fleet)})
 	})
 }
 
@@ -268,18 +274,26 @@ func until(t *testing.T, what string, ok func() bool) {
 // TestThreeRelaysDeliverEachMessageOnceAndInOrder lets three relays, each with a
 // pool of its own, share a table while four writers fill it.
 func TestThreeRelaysDeliverEachMessageOnceAndInOrder(t *testing.T) { // O8, O-16
-	url := postgresURL(t)
-	db := openPostgres(t, url)
-	insert := insertPostgres(db)
+	eachServer(t, threeRelays)
+}
+
+func threeRelays(t *testing.T, d dialect) {
+	db, url := d.empty(t)
+	insert := d.inserter(db)
 	dest := &log{count: map[string]int{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	shares := map[string]int{}
 	var mu sync.Mutex
 	for _, name := range []string{"r1", "r2", "r3"} {
-		src := postgres.New(openPostgres(t, url))
+		its, err := sql.Open(d.driver(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { its.Close() })
+		src := d.source(its)
 		r, err := outbox.NewRelay(outbox.RelayConfig{
-			Source: src, Fleet: src, Sink: dest.sink(name), Name: name, Batch: 20, Lease: 3 * time.Second,
+			Source: src, Fleet: src.(outbox.Fleet), Sink: dest.sink(name), Name: name, Batch: 20, Lease: 3 * time.Second,
 			Observe: func(r outbox.Report) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -340,11 +354,13 @@ func TestThreeRelaysDeliverEachMessageOnceAndInOrder(t *testing.T) { // O8, O-16
 }
 
 func TestTheFleetsClockIsTheDatabases(t *testing.T) {
-	src := postgres.New(openPostgres(t, postgresURL(t)))
-	h, err := src.Hold(t.Context(), outbox.Hold{By: "a", Lease: time.Minute})
-	if err != nil || h.Now.IsZero() || h.Relays != 1 || len(h.Partitions) != outbox.Partitions {
-		t.Errorf("got %+v, %v", h, err)
-	}
+	eachServer(t, func(t *testing.T, d dialect) {
+		db, _ := d.empty(t)
+		h, err := d.source(db).(outbox.Fleet).Hold(t.Context(), outbox.Hold{By: "a", Lease: time.Minute})
+		if off := time.Since(h.Now); err != nil || off.Abs() > time.Hour || h.Relays != 1 || len(h.Partitions) != outbox.Partitions {
+			t.Errorf("got %+v, %v", h, err)
+		}
+	})
 }
 
 func TestSQLiteRelaysNeedNoFleet(t *testing.T) { // O8

@@ -14,18 +14,21 @@ import (
 // Another writer may put into a row what no message can hold.
 func TestARowThatCannotBeSentStopsNoOtherAndIsShown(t *testing.T) { // O-19, O-23
 	pg, lite := openPostgres(t, postgresURL(t)), openSQLite(t, filepath.Join(t.TempDir(), "o.db"))
+	my, _ := dialectMySQL.empty(t)
 	for name, odd := range map[string]struct {
 		db    *sql.DB
 		make  func(*sql.DB) fixture
 		write string
 	}{
-		"infinity":           {pg, pgFixture, `update outbox set created_at = 'infinity' `},
-		"before all":         {pg, pgFixture, `update outbox set created_at = '-infinity', next_at = '-infinity' `},
-		"before Christ":      {pg, pgFixture, `update outbox set created_at = '0044-03-15 BC' `},
-		"the year 200,000":   {pg, pgFixture, `update outbox set created_at = '200000-01-01' `},
-		"the last number":    {lite, sqliteFixture, `update outbox set created_at = 9223372036854775807 `},
-		"the first number":   {lite, sqliteFixture, `update outbox set created_at = -9223372036854775807, next_at = -9223372036854775807 `},
-		"in the year 10,000": {lite, sqliteFixture, `update outbox set created_at = 253402300800000000 `},
+		"infinity":                  {pg, pgFixture, `update outbox set created_at = 'infinity' `},
+		"before all":                {pg, pgFixture, `update outbox set created_at = '-infinity', next_at = '-infinity' `},
+		"before Christ":             {pg, pgFixture, `update outbox set created_at = '0044-03-15 BC' `},
+		"the year 200,000":          {pg, pgFixture, `update outbox set created_at = '200000-01-01' `},
+		"the last number of MySQL":  {my, mysqlFixture, `update outbox set created_at = 9223372036854775807 `},
+		"the first number of MySQL": {my, mysqlFixture, `update outbox set created_at = -9223372036854775807, next_at = -9223372036854775807 `},
+		"the last number":           {lite, sqliteFixture, `update outbox set created_at = 9223372036854775807 `},
+		"the first number":          {lite, sqliteFixture, `update outbox set created_at = -9223372036854775807, next_at = -9223372036854775807 `},
+		"in the year 10,000":        {lite, sqliteFixture, `update outbox set created_at = 253402300800000000 `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := odd.db.Exec(`delete from outbox`); err != nil {

@@ -37,6 +37,12 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
+	if maria.server != nil {
+		if err := maria.server.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
 	if crasherDir != "" {
 		if err := os.RemoveAll(crasherDir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

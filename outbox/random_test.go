@@ -175,6 +175,17 @@ func TestNothingIsLostAndOrderHolds(t *testing.T) {
 			run(rt, fixture{Source: postgres.New(db), insert: insertPostgres(db)})
 		})
 	})
+	t.Run("mysql", func(t *testing.T) {
+		db, _ := dialectMySQL.empty(t)
+		rapid.Check(t, func(rt *rapid.T) {
+			for _, table := range []string{"outbox", "aggregate_head"} {
+				if _, err := db.Exec("delete from " + table); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			run(rt, dialectMySQL.fixture(db))
+		})
+	})
 }
 
 // TestWritersAndRelaysShareOneFile lets real goroutines meet on one database,

@@ -24,7 +24,7 @@ func (s *starts) start(_ context.Context, r outbox.RunStart) error {
 }
 
 func TestARunStartTravelsInTheTransactionOfTheChange(t *testing.T) { // O10
-	s := sqliteUnit(t)
+	s := dialectSQLite.unit(t)
 	m, err := outbox.StartRun(outbox.RunStart{Definition: "order", Version: 2, Input: json.RawMessage(`{"n":9007199254740993}`), Tenant: 3})
 	if err != nil {
 		t.Fatal(err)

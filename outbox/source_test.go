@@ -112,6 +112,7 @@ func eachSource(t *testing.T, test func(t *testing.T, f fixture)) {
 		db := openPostgres(t, postgresURL(t))
 		test(t, fixture{Source: postgres.New(db), insert: insertPostgres(db)})
 	})
+	t.Run("mysql", func(t *testing.T) { test(t, mysqlFixture(openMySQL(t, mysqlURL(t)))) })
 }
 
 // taken tells whether a sink acknowledged everything.

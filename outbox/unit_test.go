@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,7 @@ import (
 	"github.com/ringiflow/ringi/outbox/postgres"
 )
 
-const stockTable = `create table stock (id text primary key, n integer not null)`
+const stockTable = `create table stock (id varchar(64) primary key, n integer not null)`
 
 // subject is a unit of work on one database, with the business change of the
 // tests: a row of stock.
@@ -44,20 +43,17 @@ func (s subject[T]) want(t *testing.T, stock, messages int) {
 	}
 }
 
-func execSQL(ctx context.Context, tx *sql.Tx, id string) error {
-	_, err := tx.ExecContext(ctx, `insert into stock values ($1, 1)`, id)
-	return err
+func execSQL(d dialect) func(ctx context.Context, tx *sql.Tx, id string) error {
+	return func(ctx context.Context, tx *sql.Tx, id string) error {
+		_, err := tx.ExecContext(ctx, d.places(`insert into stock values ($1, 1)`), id)
+		return err
+	}
 }
 
-// sqliteUnit and its like make a unit of work on an empty database.
-func sqliteUnit(t *testing.T) subject[*sql.Tx] {
-	db := openSQLite(t, filepath.Join(t.TempDir(), "shop.db"))
-	return newSubject(t, db, &outbox.SQL{DB: db, Insert: dialectSQLite.insert}, execSQL)
-}
-
-func postgresUnit(t *testing.T) subject[*sql.Tx] {
-	db := openPostgres(t, postgresURL(t))
-	return newSubject(t, db, &outbox.SQL{DB: db, Insert: dialectPostgres.insert}, execSQL)
+// unit makes a unit of work on an empty database.
+func (d dialect) unit(t *testing.T) subject[*sql.Tx] {
+	db, _ := d.empty(t)
+	return newSubject(t, db, &outbox.SQL{DB: db, Insert: d.insert}, execSQL(d))
 }
 
 func pgxUnit(t *testing.T) subject[pgx.Tx] {
@@ -90,9 +86,10 @@ func newSubject[T any](t *testing.T, db *sql.DB, database outbox.Database[T], ex
 }
 
 // eachUnit runs a test on every database of a unit of work.
-func eachUnit(t *testing.T, lite, pg func(*testing.T, subject[*sql.Tx]), pgxTest func(*testing.T, subject[pgx.Tx])) {
-	t.Run("sqlite", func(t *testing.T) { lite(t, sqliteUnit(t)) })
-	t.Run("postgres", func(t *testing.T) { pg(t, postgresUnit(t)) })
+func eachUnit(t *testing.T, test func(*testing.T, subject[*sql.Tx]), pgxTest func(*testing.T, subject[pgx.Tx])) {
+	for _, d := range []dialect{dialectSQLite, dialectPostgres, dialectMySQL} {
+		t.Run(string(d), func(t *testing.T) { test(t, d.unit(t)) })
+	}
 	t.Run("pgx", func(t *testing.T) { pgxTest(t, pgxUnit(t)) })
 }
 
@@ -126,13 +123,13 @@ func changeAndMessage[T any](t *testing.T, s subject[T]) {
 	}
 	s.want(t, 2, 3)
 	var seqs string
-	if err := s.db.QueryRow(`select (select max(seq) from outbox where aggregateid = 'o-1') || '/' || (select max(seq) from outbox where aggregateid = 'o-2')`).Scan(&seqs); err != nil || seqs != "2/1" {
+	if err := s.db.QueryRow(`select concat((select max(seq) from outbox where aggregateid = 'o-1'), '/', (select max(seq) from outbox where aggregateid = 'o-2'))`).Scan(&seqs); err != nil || seqs != "2/1" {
 		t.Errorf("numbers %s, %v, want 2/1", seqs, err)
 	}
 }
 
 func TestAChangeAndItsMessagesCommitTogether(t *testing.T) { // O1, O4
-	eachUnit(t, changeAndMessage, changeAndMessage, changeAndMessage)
+	eachUnit(t, changeAndMessage, changeAndMessage)
 }
 
 func failedWork[T any](t *testing.T, s subject[T]) {
@@ -174,7 +171,7 @@ func failedWork[T any](t *testing.T, s subject[T]) {
 }
 
 func TestWorkThatFailsLeavesNothing(t *testing.T) { // O1, O4
-	eachUnit(t, failedWork, failedWork, failedWork)
+	eachUnit(t, failedWork, failedWork)
 }
 
 func failedMessage[T any](t *testing.T, s subject[T]) {
@@ -209,7 +206,7 @@ func failedMessage[T any](t *testing.T, s subject[T]) {
 }
 
 func TestAMessageThatFailsTakesTheChangeWithIt(t *testing.T) { // O1, O-14
-	eachUnit(t, failedMessage, failedMessage, failedMessage)
+	eachUnit(t, failedMessage, failedMessage)
 }
 
 func joined[T any](t *testing.T, s subject[T]) {
@@ -240,7 +237,7 @@ func joined[T any](t *testing.T, s subject[T]) {
 }
 
 func TestAUnitJoinsTheTransactionOfItsCaller(t *testing.T) { // O4
-	eachUnit(t, joined, joined, joined)
+	eachUnit(t, joined, joined)
 }
 
 func nested[T any](t *testing.T, s subject[T]) {
@@ -272,7 +269,7 @@ func nested[T any](t *testing.T, s subject[T]) {
 }
 
 func TestAUnitInsideItsOwnWorkCommitsNothing(t *testing.T) { // O1, O4
-	eachUnit(t, nested, nested, nested)
+	eachUnit(t, nested, nested)
 }
 
 type traceKey struct{}

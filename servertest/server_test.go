@@ -15,7 +15,7 @@ import (
 
 func TestAServerIsStoppedCrashedAndStartedAgain(t *testing.T) {
 	for name, start := range map[string]func(context.Context, ...string) (*servertest.Server, error){
-		"redis": servertest.Redis, "rabbitmq": servertest.RabbitMQ, "kafka": servertest.Kafka,
+		"redis": servertest.Redis, "rabbitmq": servertest.RabbitMQ, "kafka": servertest.Kafka, "mariadb": servertest.MariaDB,
 	} {
 		t.Run(name, func(t *testing.T) { stopCrashResume(t, start) })
 	}

@@ -23,6 +23,7 @@ type Dialect int
 const (
 	SQLite Dialect = iota
 	Postgres
+	MySQL // and MariaDB
 )
 
 // Tx is a transaction that a desk works in.
@@ -38,6 +39,9 @@ const (
 	// What waits behind a parked message that is no longer there.
 	deskRelease = ` and state = 0 and lease_end is null and not exists (select 1 from outbox p where p.state = -1 and p.tenant = o.tenant
 		and p.aggregatetype = o.aggregatetype and p.aggregateid = o.aggregateid and p.destination = o.destination)`
+
+	// The same for MySQL.
+	deskReleased = `select o.id from outbox o where o.next_at = ?` + deskRelease
 
 	deskBacklog = `select destination, tenant, count(case when at = 0 then 1 end), count(case when at = 1 then 1 end), count(case when at = -1 then 1 end),
 			count(case when at = 0 and attempts > 0 then 1 end), count(case when at = 3 then 1 end), min(case when at < 2 then %[1]s end)
@@ -56,7 +60,11 @@ func (d Dialect) claims() (from, id string) {
 }
 
 // inHand tells of a row that nobody has by what it says whether such a claim has it.
+// In MySQL every claim writes the rows.
 func (d Dialect) inHand() string {
+	if d == MySQL {
+		return "false"
+	}
 	from, id := d.claims()
 	return fmt.Sprintf("(lease_end is null and state = 0 and id in (select %s from %s))", id, from)
 }
@@ -68,6 +76,9 @@ func (d Dialect) state() string {
 
 // ofClaim is a column of the claim that has a row and wrote itself alone.
 func (d Dialect) ofClaim(column string) string {
+	if d == MySQL {
+		return "null"
+	}
 	from, id := d.claims()
 	return fmt.Sprintf("case when lease_end is null and state = 0 then (select max(c.%s) from %s where %s = outbox.id) end", column, from, id)
 }
@@ -156,7 +167,7 @@ type query struct {
 
 // arg adds an argument and returns how the text names it.
 func (q *query) arg(value any) string {
-	if at, ok := value.(time.Time); ok && q.dialect == SQLite {
+	if at, ok := value.(time.Time); ok && q.dialect != Postgres {
 		value = at.UnixMicro()
 	}
 	q.args = append(q.args, value)
@@ -165,15 +176,30 @@ func (q *query) arg(value any) string {
 
 // place is the name of the last argument.
 func (q *query) place() string {
-	if q.dialect == SQLite {
+	switch q.dialect {
+	case SQLite:
 		return "?" + strconv.Itoa(len(q.args))
+	case MySQL:
+		return "?" // the next that no place has named yet
 	}
 	return "$" + strconv.Itoa(len(q.args))
 }
 
 // among adds the condition that a column has one of some values, which travel as
-// one JSON text.
-func (q *query) among(column string, values any, cast string) error {
+// one JSON text, or in MySQL, where that would be of another collation, singly.
+func among[T any](q *query, column string, values []T, cast string) error {
+	if q.dialect == MySQL {
+		if len(values) == 0 {
+			q.text.WriteString(" and false")
+			return nil
+		}
+		places := make([]string, len(values))
+		for i, value := range values {
+			places[i] = q.arg(value)
+		}
+		q.text.WriteString(" and " + column + " in (" + strings.Join(places, ", ") + ")")
+		return nil
+	}
 	list, err := json.Marshal(values)
 	if err != nil {
 		return err
@@ -192,22 +218,22 @@ func (q *query) where(f outbox.Filter) error {
 	if f.IDs != nil {
 		// Others no row has, and PostgreSQL would refuse all for one of them.
 		ids := slices.DeleteFunc(slices.Clone(f.IDs), func(id string) bool { return !outbox.IsID(id) })
-		if err := q.among("id", ids, "uuid"); err != nil {
+		if err := among(q, "id", ids, "uuid"); err != nil {
 			return err
 		}
 	}
 	if len(f.States) > 0 {
-		if err := q.among(q.dialect.state(), f.States, "smallint"); err != nil {
+		if err := among(q, q.dialect.state(), f.States, "smallint"); err != nil {
 			return err
 		}
 	}
 	if len(f.Destinations) > 0 {
-		if err := q.among("destination", f.Destinations, "text"); err != nil {
+		if err := among(q, "destination", f.Destinations, "text"); err != nil {
 			return err
 		}
 	}
 	if len(f.Tenants) > 0 {
-		if err := q.among("tenant", f.Tenants, "bigint"); err != nil {
+		if err := among(q, "tenant", f.Tenants, "bigint"); err != nil {
 			return err
 		}
 	}
@@ -249,7 +275,7 @@ func (d *SQL) headers() string {
 // time is a column of times, and null where another writer put one that no calendar
 // has, such as infinity.
 func (d *SQL) time(column string) string {
-	if d.Dialect == SQLite {
+	if d.Dialect != Postgres {
 		return fmt.Sprintf("case when %s between %d and %d then %[1]s end", column, table.Dawn, table.Never)
 	}
 	return fmt.Sprintf("case when %s between '0001-01-01 00:00:00Z' and '9999-12-31 23:59:59Z' then %[1]s end", column)
@@ -293,6 +319,12 @@ func (m *moment) Scan(value any) error {
 		m.Time = time.Time{}
 	case int64:
 		m.Time = table.Time(v)
+	case []byte: // a number as a text
+		us, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil {
+			return fmt.Errorf("outbox: %q is not a time", v)
+		}
+		m.Time = table.Time(us)
 	case time.Time:
 		m.Time = v.UTC()
 	default:
@@ -303,31 +335,108 @@ func (m *moment) Scan(value any) error {
 
 // reopen makes the selected messages due.
 func (d *SQL) reopen(ctx context.Context, r Tx, at time.Time, f outbox.Filter) ([]string, error) {
+	byID := ""
+	if d.Dialect == MySQL {
+		byID = "force index (primary) "
+	}
 	q := d.query("")
-	q.text.WriteString("update outbox set state = 0, attempts = 0, next_at = " + q.arg(at) + ", delivered_at = null, lease_end = null, claimed_by = null where id in (select id from outbox where ")
+	q.text.WriteString("update outbox " + byID + "set state = 0, attempts = 0, next_at = " + q.arg(at) + ", delivered_at = null, lease_end = null, claimed_by = null where id in (")
 	return d.change(ctx, r, at, f, q)
 }
 
 // purge deletes the selected messages.
 func (d *SQL) purge(ctx context.Context, r Tx, at time.Time, f outbox.Filter) ([]string, error) {
-	return d.change(ctx, r, at, f, d.query("delete from outbox where id in (select id from outbox where "))
+	begin := "delete from outbox where id in ("
+	if d.Dialect == MySQL {
+		begin = "delete o from outbox o force index (primary) where o.id in ("
+	}
+	return d.change(ctx, r, at, f, d.query(begin))
 }
 
-// change runs a statement that ends in the selection, lets go on what waited for
+// change runs a statement that ends before the selection, lets go on what waited for
 // the selected messages, and returns their ids.
 func (d *SQL) change(ctx context.Context, r Tx, at time.Time, f outbox.Filter, q *query) ([]string, error) {
-	if err := q.where(f); err != nil {
-		return nil, err
+	change := d.changeSelected
+	if d.Dialect == MySQL {
+		change = d.selectThenChange
 	}
-	q.text.WriteString(") returning id")
-	ids, err := listIDs(r.QueryContext(ctx, q.text.String(), q.args...))
+	ids, err := change(ctx, r, f, q)
 	if err != nil || len(ids) == 0 || !slices.Contains(f.States, outbox.Parked) {
 		return ids, err
+	}
+	if d.Dialect == MySQL {
+		return ids, d.releaseByID(ctx, r, at)
 	}
 	release := d.query("")
 	release.text.WriteString("update outbox as o set next_at = " + release.arg(at) + " where next_at = " + release.arg(table.Time(table.Never)) + deskRelease)
 	_, err = r.ExecContext(ctx, release.text.String(), release.args...)
 	return ids, err
+}
+
+// changeSelected selects and changes in one statement.
+func (d *SQL) changeSelected(ctx context.Context, r Tx, f outbox.Filter, q *query) ([]string, error) {
+	q.text.WriteString("select id from outbox where ")
+	if err := q.where(f); err != nil {
+		return nil, err
+	}
+	q.text.WriteString(") returning id")
+	return listIDs(r.QueryContext(ctx, q.text.String(), q.args...))
+}
+
+// changeAtOnce is how many rows one statement of MySQL changes.
+const changeAtOnce = 1000
+
+// selectThenChange selects and then changes by the ids, for MySQL, whose statements
+// return nothing, and where a search that locks would wait for every row that a
+// transaction has written and not committed.
+func (d *SQL) selectThenChange(ctx context.Context, r Tx, f outbox.Filter, q *query) ([]string, error) {
+	selected := d.query("select id from outbox where ")
+	if err := selected.where(f); err != nil {
+		return nil, err
+	}
+	ids, err := listIDs(r.QueryContext(ctx, selected.text.String(), selected.args...))
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	lock := d.query("select id from outbox force index (primary) where id in (") // some may have been pruned
+	lock.list(ids)
+	lock.text.WriteString(" order by id for update")
+	ids, err = listIDs(r.QueryContext(ctx, lock.text.String(), lock.args...))
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	q.list(ids)
+	_, err = r.ExecContext(ctx, q.text.String(), q.args...)
+	return ids, err
+}
+
+// list ends a list of ids that has begun.
+func (q *query) list(ids []string) {
+	for i, id := range ids {
+		if i > 0 {
+			q.text.WriteString(", ")
+		}
+		q.text.WriteString(q.arg(id))
+	}
+	q.text.WriteString(")")
+}
+
+// releaseByID lets go on, in MySQL, what waits behind a parked message that is no
+// longer there.
+func (d *SQL) releaseByID(ctx context.Context, r Tx, at time.Time) error {
+	ids, err := listIDs(r.QueryContext(ctx, deskReleased, int64(table.Never)))
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(ids, changeAtOnce) {
+		q := d.query("update outbox force index (primary) set next_at = ")
+		q.text.WriteString(q.arg(at) + " where state = 0 and id in (")
+		q.list(some)
+		if _, err := r.ExecContext(ctx, q.text.String(), q.args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func listIDs(rows *sql.Rows, err error) ([]string, error) {
@@ -394,11 +503,11 @@ func (d *SQL) Changes(ctx context.Context, limit int) ([]outbox.Change, error) {
 // anyOld tells whether a selected message was delivered too long ago.
 func (d *SQL) anyOld(ctx context.Context, r Tx, at time.Time, f outbox.Filter) (bool, error) {
 	q := d.query("")
-	q.text.WriteString("select count(*) from outbox where delivered_at < " + q.arg(at.Add(-outbox.ResendWithin)) + " and id in (select id from outbox where ")
+	q.text.WriteString("select count(*) from outbox where delivered_at < " + q.arg(at.Add(-outbox.ResendWithin)) + " and id in (select id from (select id from outbox where ")
 	if err := q.where(f); err != nil {
 		return false, err
 	}
-	q.text.WriteString(")")
+	q.text.WriteString(") as selected)")
 	rows, err := r.QueryContext(ctx, q.text.String(), q.args...)
 	if err != nil {
 		return false, err

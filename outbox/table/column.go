@@ -93,3 +93,29 @@ func Numbers(list []int64, open, end byte) string {
 	}
 	return string(append(text, end))
 }
+
+// Whole is what a row has besides that by which it is chosen.
+type Whole struct {
+	Payload                    []byte // nil if it is large
+	Type, ContentType, Headers string
+	Created                    int64 // microseconds
+	Attempts                   int
+	Part                       int
+}
+
+// Message is the row as it is after its claim.
+func (w *Whole) Message(r *Row, destination string) outbox.ClaimedMessage {
+	m := outbox.ClaimedMessage{
+		Message: outbox.Message{
+			ID: r.ID, Tenant: r.Key.Tenant, AggregateType: r.Key.AggregateType, AggregateID: r.Key.AggregateID, Type: w.Type, Payload: w.Payload,
+			ContentType: w.ContentType, Destination: destination, Unordered: r.Seq == 0, Seq: r.Seq,
+		},
+		Attempt: w.Attempts + 1, Orphaned: r.State == outbox.Claimed, Epoch: r.Epoch + 1,
+	}
+	dated := w.Created >= Dawn && w.Created <= Never
+	if dated {
+		m.CreatedAt = Time(w.Created)
+	}
+	Read(&m, w.Headers, dated)
+	return m
+}
