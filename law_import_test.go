@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"outbox/desk":     {"outbox", "outbox/table"}, // for those that speak SQL
 	"outbox/memory":   {"outbox", "outbox/table"},
 	"outbox/sqlite":   {"outbox", "outbox/crash", "outbox/desk", "outbox/table"},
+	"outbox/mysql":    {"outbox", "outbox/crash", "outbox/desk", "outbox/table"},
 	"outbox/postgres": {"outbox", "outbox/crash", "outbox/desk", "outbox/table"},
 
 	// What calls to other people's servers must mind.
@@ -44,7 +45,7 @@ var mayImport = map[string][]string{
 	// Destinations and databases by their names, for programs: the one place
 	// outside cmd that knows every broker.
 	"address": {}, // how they are written
-	"relay":   {".", "workflow", "address", "outbox", "outbox/kafka", "outbox/nats", "outbox/ndjson", "outbox/postgres", "outbox/rabbitmq", "outbox/redis", "outbox/sqlite", "outbox/wal", "outbox/webhook"},
+	"relay":   {".", "workflow", "address", "outbox", "outbox/kafka", "outbox/nats", "outbox/mysql", "outbox/ndjson", "outbox/postgres", "outbox/rabbitmq", "outbox/redis", "outbox/sqlite", "outbox/wal", "outbox/webhook"},
 
 	"feed": {"workflow/expr", "workflow/exact", "address", "inbox", "inbox/kafka", "inbox/nats", "inbox/rabbitmq", "inbox/redis", "outbox", "outbox/kafka", "outbox/redis"}, // the way back
 

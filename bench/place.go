@@ -41,10 +41,19 @@ type place struct {
 	remove func() error
 }
 
+// dialectOf tells the dialect of a database that something is measured on.
+func dialectOf(named string) (relay.Dialect, error) {
+	dialect, err := relay.DialectOf(named)
+	if err == nil && dialect == relay.MySQL {
+		err = errors.New("bench: nothing is measured on MariaDB and MySQL; name sqlite:PATH or postgres://")
+	}
+	return dialect, err
+}
+
 // newPlace makes a place. A file system that is memory is refused: it has no
 // disk to wait for, so that what is measured there says nothing.
 func newPlace(ctx context.Context, named string) (*place, error) {
-	dialect, err := relay.DialectOf(named)
+	dialect, err := dialectOf(named)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ const removeTime = 30 * time.Second
 // scratch returns an empty outbox on the disk, or in the server, of a database,
 // how it is named, and what removes it again.
 func scratch(ctx context.Context, database string) (_ *relay.Database, own string, end func() error, err error) {
-	dialect, err := relay.DialectOf(database)
+	dialect, err := dialectOf(database)
 	if err != nil {
 		return nil, "", nil, err
 	}

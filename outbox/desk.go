@@ -31,7 +31,7 @@ var ErrResendOld = errors.New("outbox: a message was delivered so long ago that 
 var ErrAfter = errors.New("outbox: a list goes on behind the id of the last message of the page before")
 
 // Desk is what an operator does with messages. memory.Outbox is its reference;
-// sqlite.Outbox and postgres.Outbox fulfil it. It never changes an id, a number or a payload.
+// sqlite.Outbox, postgres.Outbox and mysql.Outbox fulfil it. It never changes an id, a number or a payload.
 type Desk interface {
 	// List returns the messages that a filter selects, by id.
 	List(ctx context.Context, f Filter) ([]Entry, error)

@@ -20,8 +20,9 @@
 //
 // UnitOfWork begins a transaction of database/sql or pgx, or joins the caller's,
 // and writes its messages last. Whoever has a transaction already may also call
-// sqlite.Insert, postgres.Insert or postgres.InsertSQL, or send the one statement of
-// postgres.InsertStatement himself; a repository that fulfils Writer is all that is needed.
+// sqlite.Insert, mysql.Insert, postgres.Insert or postgres.InsertSQL, or send the one
+// statement of postgres.InsertStatement himself; a repository that fulfils Writer is
+// all that is needed.
 // Stamp gives messages what they lack: an id, the time, the trace of the context,
 // and by Routes a destination with its largest message. StartRun makes a message
 // that starts a run of ringi.

@@ -238,7 +238,7 @@ func TestABacklogDoesNotWaitForWhatIsNew(t *testing.T) { // O-28
 
 func TestAClaimOfNamedMessagesTakesNoOthers(t *testing.T) {
 	eachSource(t, func(t *testing.T, f fixture) {
-		if strings.HasSuffix(t.Name(), "sqlite") {
+		if strings.HasSuffix(t.Name(), "sqlite") || strings.HasSuffix(t.Name(), "mysql") {
 			return // no feed tells it anything
 		}
 		other := order(6, "c")

@@ -12,7 +12,7 @@ import (
 const Partitions = 64
 
 // Fleet shares the partitions of a destination among the relays that serve it.
-// memory.Outbox is its reference; postgres.Outbox fulfils it. Partitions divide the work and
+// memory.Outbox is its reference; postgres.Outbox and mysql.Outbox fulfil it. Partitions divide the work and
 // fence a relay that lost its share; the order of a key does not rest on them,
 // since a claim never takes a message whose earlier one somebody still has.
 type Fleet interface {

@@ -7,7 +7,7 @@ import (
 )
 
 // Source is where a relay takes messages from. memory.Outbox is its reference;
-// packages sqlite and postgres read databases. Any number of goroutines may call
+// packages sqlite, postgres and mysql read databases. Any number of goroutines may call
 // one, and any number of processes may share its table.
 //
 // Time is passed in, so that a simulator can own it; a source reads no clock.
@@ -56,7 +56,8 @@ type Claim struct {
 
 	// IDs, if any, are the only messages that the claim looks at, and the earlier
 	// undelivered ones of their keys. Which of them may be taken, and in which order,
-	// is decided as ever. SQLite, which no feed tells anything, claims what is due.
+	// is decided as ever. SQLite and MySQL, which no feed tells anything, claim what is
+	// due.
 	IDs []string
 
 	// Now is the time of the claim.

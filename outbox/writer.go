@@ -56,8 +56,8 @@ type SQL struct {
 	// first and writes later fails when another has written in between.
 	DB *sql.DB
 
-	// Insert writes messages in an open transaction of the database: sqlite.Insert
-	// or postgres.InsertSQL.
+	// Insert writes messages in an open transaction of the database: sqlite.Insert,
+	// postgres.InsertSQL or mysql.Insert.
 	Insert func(ctx context.Context, tx Tx, msgs ...Message) error
 
 	// Options are those of its transactions; nil is the driver's default.

@@ -24,6 +24,7 @@ const (
 	schemeSQLite     = "sqlite:"
 	schemePostgres   = "postgres://"
 	schemePostgresql = "postgresql://"
+	schemeMySQL      = "mysql://"
 
 	// busyTimeout is how long a statement waits in SQLite for another writer, in
 	// milliseconds: a service's own transaction may be a long one.
@@ -70,15 +71,17 @@ type Database struct {
 }
 
 // DialectOf tells the dialect of a database from how it is named: sqlite:PATH,
-// postgres://… or postgresql://….
+// postgres://…, postgresql://… or mysql://….
 func DialectOf(database string) (Dialect, error) {
 	switch {
 	case strings.HasPrefix(database, schemeSQLite) && database != schemeSQLite:
 		return SQLite, nil
 	case strings.HasPrefix(database, schemePostgres), strings.HasPrefix(database, schemePostgresql):
 		return Postgres, nil
+	case strings.HasPrefix(database, schemeMySQL):
+		return MySQL, nil
 	}
-	return "", fmt.Errorf("the database %q is not one: write sqlite:PATH or postgres://", database)
+	return "", fmt.Errorf("the database %q is not one: write sqlite:PATH, postgres:// or mysql://", database)
 }
 
 // Spare makes commits of a SQLite database that is in WAL mode wait for the disk no
@@ -121,8 +124,11 @@ func Connect(database string) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dialect == SQLite {
+	switch dialect {
+	case SQLite:
 		return connectSQLite(strings.TrimPrefix(database, schemeSQLite))
+	case MySQL:
+		return connectMySQL(database)
 	}
 	config, err := pgx.ParseConfig(database)
 	if err != nil {
@@ -191,7 +197,7 @@ func (d *Database) check(ctx context.Context) error {
 }
 
 // Migrate makes the tables of the outbox or brings those of an earlier version up to
-// date, in one transaction.
+// date, in one transaction, except in MySQL, where each table commits by itself.
 func (d *Database) Migrate(ctx context.Context) error {
 	conn, err := d.DB.Conn(ctx)
 	if err != nil {

@@ -21,6 +21,7 @@ jars() {
 packages=
 command -v redis-server >/dev/null 2>&1 || packages="redis-server"
 [ -f /usr/lib/rabbitmq/bin/rabbitmq-server ] || packages="$packages rabbitmq-server"
+command -v mariadbd >/dev/null 2>&1 || packages="$packages mariadb-server"
 command -v java >/dev/null 2>&1 || packages="$packages default-jre-headless"
 command -v mvn >/dev/null 2>&1 || packages="$packages maven"
 [ -n "$packages" ] || jars
@@ -36,9 +37,9 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 fi
 
 cat >&2 <<TXT
-The tests of outbox and inbox run real brokers, and these are not here:$(printf ' %s' $packages)
+The tests of outbox and inbox run real brokers and databases, and these are not here:$(printf ' %s' $packages)
 Install them and run it again:
-  Debian, Ubuntu   sudo apt-get install redis-server rabbitmq-server default-jre-headless maven
-  Fedora           sudo dnf install redis rabbitmq-server java-headless maven
+  Debian, Ubuntu   sudo apt-get install redis-server rabbitmq-server mariadb-server default-jre-headless maven
+  Fedora           sudo dnf install redis rabbitmq-server mariadb-server java-headless maven
 TXT
 exit 1

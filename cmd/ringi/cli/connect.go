@@ -152,6 +152,18 @@ func IsPostgres(value string) bool {
 	return strings.HasPrefix(value, "postgres://") || strings.HasPrefix(value, "postgresql://")
 }
 
+// IsMySQL reports whether a value of the setting names a database of MariaDB or MySQL.
+func IsMySQL(value string) bool { return strings.HasPrefix(value, "mysql://") }
+
+// NoRunsIn refuses a value of the setting that names a database which can hold the
+// outbox of a service and no runs.
+func NoRunsIn(value string) error {
+	if !IsMySQL(value) {
+		return nil
+	}
+	return Usage("write sqlite:PATH or postgres://…; ringi relay and ringi outbox work on MariaDB and MySQL", "runs cannot be kept in %s", WithoutPassword(value))
+}
+
 // BesideDatabase is the path that files of a server begin with, such as its
 // admin key: the database file, or where the default one would be.
 func (p *Program) BesideDatabase() string {
@@ -163,12 +175,13 @@ func (p *Program) BesideDatabase() string {
 
 // WithoutPassword is a value of the setting as it may be shown.
 func WithoutPassword(value string) string {
-	if !IsPostgres(value) {
+	if !IsPostgres(value) && !IsMySQL(value) {
 		return value
 	}
 	u, err := url.Parse(value)
 	if err != nil {
-		return "postgres://…" // who knows what is in it
+		scheme, _, _ := strings.Cut(value, "//")
+		return scheme + "//…" // who knows what is in it
 	}
 	q := u.Query()
 	for _, name := range []string{"password", "sslpassword"} {

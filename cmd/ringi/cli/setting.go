@@ -108,7 +108,7 @@ func allSettings() []setting {
 		{name: SetServer, fallback: DefaultServer, usage: "address of the server; of several on one database, separated by commas, the next is asked while one is away", reason: "where ringi serve listens by default", check: checkServer},
 		{name: SetKeyFile, usage: "file that holds the key to use", reason: "the key that serve or dev made on this machine is found by itself"},
 		{name: SetOutput, fallback: OutputTable, usage: "how to print data: table or json", reason: "people read it first; scripts say json", check: oneOf(OutputTable, OutputJSON)},
-		{name: SetDatabase, fallback: DefaultDatabase, usage: "sqlite:PATH or postgres://…", reason: "one file in the working directory, nothing to install", check: checkDatabase},
+		{name: SetDatabase, fallback: DefaultDatabase, usage: "sqlite:PATH or postgres://…; for ringi relay and ringi outbox mysql://… too", reason: "one file in the working directory, nothing to install", check: checkDatabase},
 		{name: SetListen, fallback: DefaultListen, usage: "address to listen on", reason: "reachable from this machine only"},
 		{name: SetKeys, usage: "file of keys; without one an admin key is made beside the database", reason: "works at once, and only for who can read the database's directory"},
 		{name: SetTLSCert, usage: "file with the certificate, PEM"},
@@ -323,6 +323,10 @@ func checkDatabase(v string) error {
 	case IsPostgres(v):
 		if _, err := url.Parse(v); err != nil {
 			return errors.New("the database's URL cannot be read: write postgres://user:password@host:port/database, with %XX for odd characters in the password")
+		}
+	case IsMySQL(v):
+		if _, err := url.Parse(v); err != nil {
+			return errors.New("the database's URL cannot be read: write mysql://user:password@host:port/database, with %XX for odd characters in the password")
 		}
 	case !strings.HasPrefix(v, "sqlite:") || v == "sqlite:":
 		return fmt.Errorf("the database %q is not one: write sqlite:PATH, as in %s, or postgres://user:password@host:port/database", WithoutPassword(v), DefaultDatabase)

@@ -160,8 +160,9 @@ func (p program) outboxSchemaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "schema", Short: "Print the statements that make the tables of an outbox, or run them", Args: cobra.NoArgs,
 		Long: `Prints the statements that make the tables of an outbox. They may run again on a
-database that has them. From Go: Schema of packages outbox/sqlite and
-outbox/postgres. Those of an inbox are inbox.Schema.
+database that has them. From Go: Schema of packages outbox/sqlite,
+outbox/postgres and outbox/mysql. Those of an inbox are inbox.Schema and
+inbox.MySQLSchema.
 
 With --apply nothing is printed: the tables in the database that --database names
 are made, or those of an earlier version brought up to date, and every message
@@ -189,7 +190,7 @@ is kept. Stop the relays of the earlier version first. From Go: Migrate.`,
 		},
 	}
 	cli.SettingFlags(cmd, cli.SetDatabase)
-	cmd.Flags().StringVar(&dialect, "dialect", "", "sqlite or postgres (default: that of the database)")
+	cmd.Flags().StringVar(&dialect, "dialect", "", "sqlite, postgres or mysql (default: that of the database)")
 	cmd.Flags().BoolVar(&apply, "apply", false, "make the tables in the database, or bring them up to date")
 	return cmd
 }

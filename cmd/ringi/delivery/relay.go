@@ -201,7 +201,7 @@ func (p program) openOutbox(ctx context.Context) (*relay.Database, error) {
 	case errors.Is(err, relay.ErrAway):
 		return nil, &cli.Ending{Code: cli.ExitUnreachable, Message: err.Error(), Err: err}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, relay.ErrNoOutbox):
-		return nil, &cli.Ending{Code: cli.ExitNotFound, Message: err.Error(), Hint: "--database names the database of the service: sqlite:PATH or postgres://…", Err: err}
+		return nil, &cli.Ending{Code: cli.ExitNotFound, Message: err.Error(), Hint: "--database names the database of the service: sqlite:PATH, postgres://… or mysql://…", Err: err}
 	}
 	return nil, err
 }

@@ -64,6 +64,9 @@ func OpenReading(ctx context.Context, p *cli.Program) (Database, error) {
 		}
 		return db, nil
 	}
+	if err := cli.NoRunsIn(p.Get(cli.SetDatabase)); err != nil {
+		return nil, err
+	}
 	file := p.DatabaseHere()
 	db, err := sqlite.OpenReading(ctx, sqlite.Config{Path: file})
 	if errors.Is(err, fs.ErrNotExist) {

@@ -45,6 +45,9 @@ func (p program) serve(ctx context.Context) error {
 	if err := p.checkExposure(); err != nil {
 		return err
 	}
+	if err := cli.NoRunsIn(p.Get(cli.SetDatabase)); err != nil {
+		return err
+	}
 	database := p.BesideDatabase()
 	keys := p.Path(p.Get(cli.SetKeys))
 	log := p.Logger()

@@ -1,0 +1,78 @@
+package relay
+
+import (
+	"database/sql"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/ringiflow/ringi/outbox/mysql"
+)
+
+const (
+	mysqlPort = "3306"
+
+	// mysqlDial bounds a connect, which else would wait for as long as the system does.
+	mysqlDial = 10 * time.Second
+)
+
+// errMySQLName tells how a database of MySQL is named.
+var errMySQLName = errors.New("the database cannot be read: write mysql://user:password@host:port/database, with %XX for odd characters in the password; parameters of the driver, such as ?tls=true, may follow")
+
+// connectMySQL opens a database of MariaDB or MySQL.
+func connectMySQL(database string) (*Database, error) {
+	config, err := mysqlConfig(database)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return nil, errMySQLName
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(poolSize)
+	db.SetMaxIdleConns(poolSize)
+	source := mysql.New(db)
+	return &Database{Dialect: MySQL, DB: db, Outbox: source, Fleet: source, Name: schemeMySQL + config.Addr + "/" + config.DBName}, nil
+}
+
+// mysqlConfig reads mysql://user:password@host:port/database?parameters. No error
+// has the text, which may have a password.
+func mysqlConfig(database string) (*driver.Config, error) {
+	u, err := url.Parse(database)
+	if err != nil {
+		return nil, errMySQLName
+	}
+	named := driver.NewConfig()
+	named.User = u.User.Username()
+	named.Passwd, _ = u.User.Password()
+	named.Net, named.Addr = "tcp", u.Host
+	if u.Port() == "" {
+		named.Addr = net.JoinHostPort(u.Hostname(), mysqlPort)
+	}
+	named.DBName = strings.TrimPrefix(u.Path, "/")
+	if named.DBName == "" || strings.Contains(named.DBName, "/") || u.Hostname() == "" {
+		return nil, errMySQLName
+	}
+	text := named.FormatDSN()
+	if u.RawQuery != "" {
+		joint := "?"
+		if strings.Contains(text[strings.LastIndexByte(text, '/'):], "?") {
+			joint = "&"
+		}
+		text += joint + u.RawQuery
+	}
+	config, err := driver.ParseDSN(text)
+	if err != nil {
+		return nil, errMySQLName
+	}
+	config.InterpolateParams = true // a statement is one round trip
+	if config.Timeout == 0 {
+		config.Timeout = mysqlDial
+	}
+	return config, nil
+}
