@@ -171,6 +171,8 @@ const (
 	from outbox o, outbox_claim l, outbox_change c where 1 = 0`
 	lookForFleet = `select o.id, o.destination, o.state, o.attempts, o.next_at, o.lease_end, o.claim_epoch, o.last_error, c.reason, p.epoch, r.took_at
 	from outbox o, outbox_claim l, outbox_change c, outbox_partition p, outbox_relay r where 1 = 0`
+	lookForMySQL = `select o.id, o.destination, o.state, o.attempts, o.next_at, o.lease_end, o.claim_epoch, o.last_error, c.reason, p.epoch, r.took_at
+	from outbox o, outbox_change c, outbox_partition p, outbox_relay r where 1 = 0`
 )
 
 func (d *Database) check(ctx context.Context) error {
@@ -185,10 +187,7 @@ func (d *Database) check(ctx context.Context) error {
 	if err := d.DB.PingContext(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrAway, err)
 	}
-	look := lookForOutbox
-	if d.Fleet != nil {
-		look = lookForFleet
-	}
+	look := map[Dialect]string{SQLite: lookForOutbox, Postgres: lookForFleet, MySQL: lookForMySQL}[d.Dialect]
 	rows, err := d.DB.QueryContext(ctx, look)
 	if err != nil {
 		return fmt.Errorf("%w (%w)", ErrNoOutbox, err)

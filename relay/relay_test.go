@@ -39,10 +39,16 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
+	if maria.server != nil {
+		if err := maria.server.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
 	os.Exit(code)
 }
 
-// eachDatabase runs a test on both databases, which are empty.
+// eachDatabase runs a test on every database, which are empty.
 func eachDatabase(t *testing.T, test func(t *testing.T, url string)) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "with space?&#%.db")
@@ -62,6 +68,7 @@ func eachDatabase(t *testing.T, test func(t *testing.T, url string)) {
 		}
 		test(t, server.pg.URL("postgres")+"&search_path="+schema)
 	})
+	t.Run("mysql", func(t *testing.T) { test(t, mysqlURL(t)) })
 }
 
 // made connects to a database and makes the tables.
@@ -76,11 +83,7 @@ func made(t *testing.T, url string) *relay.Database {
 			t.Error(err)
 		}
 	})
-	schema, err := db.Dialect.Schema()
-	if err == nil {
-		_, err = db.DB.ExecContext(t.Context(), schema)
-	}
-	if err != nil {
+	if err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return db
@@ -123,7 +126,7 @@ func TestADatabaseIsOpenedWhenItHasAnOutboxAndChangedInNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (db.Fleet != nil) != (db.Dialect == relay.Postgres) {
+		if (db.Fleet != nil) != (db.Dialect != relay.SQLite) {
 			t.Errorf("%s has the fleet %v", db.Dialect, db.Fleet)
 		}
 		if err := db.Close(); err != nil {
@@ -137,6 +140,7 @@ func TestADatabaseThatIsNotThereIsToldFromOneThatIsAway(t *testing.T) {
 	for url, want := range map[string]error{
 		"sqlite:" + missing: fs.ErrNotExist,
 		"postgres://u:secret@127.0.0.1:1/shop?connect_timeout=1": relay.ErrAway,
+		"mysql://u:secret@127.0.0.1:1/shop":                      relay.ErrAway,
 	} {
 		if _, err := relay.Open(t.Context(), url); !errors.Is(err, want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
