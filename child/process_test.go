@@ -60,6 +60,9 @@ func TestAProcessThatEndsByItselfIsTold(t *testing.T) {
 	}
 	select {
 	case err := <-died:
+		if p.ExitCode() != 3 {
+			t.Errorf("it exits with %d", p.ExitCode())
+		}
 		if !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "the disk is on fire") {
 			t.Errorf("told %q", err)
 		}

@@ -97,7 +97,7 @@ func (o Opener) Open(text string) (*Source, error) {
 func (o Opener) kafka(place string, with *address.Params) (*kafka.Consumer, error) {
 	r := o.Receiver
 	cfg := kafka.Config{
-		Brokers: strings.Split(strings.TrimSuffix(place, "/"), ","), Group: o.Group, Topics: with.Take("topic"), Session: with.Span("session"),
+		Brokers: strings.Split(strings.TrimSuffix(place, "/"), ","), Group: o.Group, Topics: with.Take("topic"), Create: with.Yes("create"), Session: with.Span("session"),
 		Receive: r.Receive, Observe: r.Observe, Trouble: r.Trouble, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
 	}
 	login := kafkasink.Login{Mechanism: with.Text("sasl"), User: with.Text("user")}

@@ -77,6 +77,9 @@ type Result struct {
 	UnknownCommits   int `json:"unknownCommits"`
 	UnknownCommitted int `json:"unknownCommitted"`
 
+	// Repeats is how many copies the inboxes dropped.
+	Repeats int `json:"repeats"`
+
 	Kills            int `json:"kills"`            // of producers, relays and consumers, by SIGKILL
 	Stops            int `json:"stops"`            // past a lease, and continued
 	Starved          int `json:"starved"`          // left with a tenth of the processor for a while

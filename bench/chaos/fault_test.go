@@ -39,7 +39,7 @@ func TestASeedDrawsTheSameFaultsAndEveryKindOfThem(t *testing.T) {
 func TestSourcesAreWhereTheSinkPuts(t *testing.T) {
 	for sink, want := range map[string]string{
 		"nats://h?stream=S": "nats://h?ack-wait=2s&group=F3&stream=S&subject=outbox.event.F3",
-		"kafka://h:9092?topic-prefix=shop.&tls=true&user=u":                "kafka://h:9092?group=F3&session=6s&tls=true&topic=shop.F3&user=u",
+		"kafka://h:9092?topic-prefix=shop.&tls=true&user=u":                "kafka://h:9092?create=true&group=F3&session=6s&tls=true&topic=shop.F3&user=u",
 		"redis://h:6379/2?password-file=f":                                 "redis://h:6379/2?ack-wait=2s&group=F3&password-file=f&stream=outbox.event.F3",
 		"amqp://h/v?user=u&password-file=f&key-prefix=a.&max-bytes=100000": "amqp://h/v?declare=true&password-file=f&queue=a.F3&user=u",
 	} {

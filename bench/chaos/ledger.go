@@ -27,8 +27,8 @@ create index effect_id on effect (id);
 `
 
 const (
-	// ledgerPattern names the files in which producers write what they know.
-	ledgerPattern = "*.ledger"
+	// ledgerSuffix is how the files end in which processes write what only they know.
+	ledgerSuffix = ".ledger"
 
 	// mostAsked is how many ids are asked about at once.
 	mostAsked = 10_000
@@ -100,25 +100,26 @@ func (l *ledger) judge(ctx context.Context, dir string) (r Result, err error) {
 	if r.PublishedByRelay, err = l.byRelay(ctx); err != nil {
 		return r, err
 	}
-	books, err := filepath.Glob(filepath.Join(dir, ledgerPattern))
+	books, err := filepath.Glob(filepath.Join(dir, "*"+ledgerSuffix))
 	if err != nil {
 		return r, err
 	}
 	for _, book := range books {
-		known, doubtful, err := readBook(book)
+		said, err := readBook(book)
 		if err != nil {
 			return r, err
 		}
-		there, err := l.there(ctx, known)
+		there, err := l.there(ctx, said[knew])
 		if err != nil {
 			return r, err
 		}
-		r.Lost += len(known) - there
-		r.UnknownCommits += len(doubtful)
-		if there, err = l.there(ctx, doubtful); err != nil {
+		r.Lost += len(said[knew]) - there
+		r.UnknownCommits += len(said[unsure])
+		if there, err = l.there(ctx, said[unsure]); err != nil {
 			return r, err
 		}
 		r.UnknownCommitted += there
+		r.Repeats += len(said[dropped])
 	}
 	return r, nil
 }
@@ -156,23 +157,18 @@ func (l *ledger) there(ctx context.Context, ids []string) (n int, err error) {
 	return n, nil
 }
 
-// readBook reads what a producer knew and what it did not learn.
-func readBook(path string) (known, doubtful []string, err error) {
+// readBook reads ids by the words that stand before them.
+func readBook(path string) (said map[string][]string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	said = map[string][]string{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		word, id, _ := strings.Cut(lines.Text(), " ")
-		switch {
-		case len(id) != len("00000000-0000-0000-0000-000000000000"):
-		case word == knew:
-			known = append(known, id)
-		case word == unsure:
-			doubtful = append(doubtful, id)
-		}
+		said[word] = append(said[word], id)
 	}
-	return known, doubtful, lines.Err()
+	return said, lines.Err()
 }

@@ -53,7 +53,7 @@ func TestTheLedgerSeesWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Lost != want.Lost || got.DuplicateEffects != want.DuplicateEffects || got.OutOfOrder != want.OutOfOrder || got.Stuck != want.Stuck ||
-			got.UnknownCommits != want.UnknownCommits || got.UnknownCommitted != want.UnknownCommitted || got.Produced != 2*keys {
+			got.UnknownCommits != want.UnknownCommits || got.UnknownCommitted != want.UnknownCommitted || got.Repeats != want.Repeats || got.Produced != 2*keys {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}
@@ -80,11 +80,11 @@ func TestTheLedgerSeesWhatIsWrong(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `select id from change limit 1`).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	book := "committed " + id + "\ncommitted 01a22ed2-4653-74c5-84a4-12c044a2b97f\nunknown " + id + "\nunknown 01a22ed2-4653-74c5-84a4-12c044a2b970\n"
+	book := "committed " + id + "\ncommitted 01a22ed2-4653-74c5-84a4-12c044a2b97f\nunknown " + id + "\nunknown 01a22ed2-4653-74c5-84a4-12c044a2b970\nrepeated " + id + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "p.ledger"), []byte(book), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	judged("a commit that was known is gone", Result{Lost: 1, OutOfOrder: 1, UnknownCommits: 2, UnknownCommitted: 1})
+	judged("a commit that was known is gone", Result{Lost: 1, OutOfOrder: 1, UnknownCommits: 2, UnknownCommitted: 1, Repeats: 1})
 	if left, err := l.left(t.Context()); err != nil || left != 0 {
 		t.Errorf("%d are left, %v", left, err)
 	}

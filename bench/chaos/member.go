@@ -38,6 +38,9 @@ const (
 	// unsure one whose outcome it did not learn.
 	knew, unsure = "committed", "unknown"
 
+	// dropped is what the ledger of a consumer calls a repeat that the inbox dropped.
+	dropped = "repeated"
+
 	// duplicates is how long the rig's own broker remembers ids: hardly, so that the
 	// inbox has to know repeats.
 	duplicates = 100 * time.Millisecond
@@ -51,7 +54,7 @@ type Member struct {
 	Name     string
 	Database string
 	Family   string        // of aggregate types
-	Ledger   string        // of a producer: a file
+	Ledger   string        // a file, for what only the process knows
 	Every    time.Duration // of a producer: between two changes
 	Sink     string        // of a consumer: what it reads back
 	Dir      string        // of the broker
@@ -135,7 +138,12 @@ func makeChange(ctx context.Context, pool *pgxpool.Pool, family, producer, id st
 }
 
 // consume has an effect for each message until ctx ends.
-func (m Member) consume(ctx context.Context) error {
+func (m Member) consume(ctx context.Context) (err error) {
+	book, err := os.OpenFile(m.Ledger, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, book.Close()) }()
 	db, err := sql.Open("pgx", m.Database)
 	if err != nil {
 		return err
@@ -159,6 +167,9 @@ func (m Member) consume(ctx context.Context) error {
 		Observe: func(d inbox.Delivery, outcome inbox.Outcome, err error) {
 			if err != nil {
 				fmt.Fprintln(os.Stderr, d.ID, err)
+			}
+			if outcome == inbox.Repeated {
+				_, _ = fmt.Fprintln(book, dropped, d.ID) // only counted
 			}
 		},
 	}}

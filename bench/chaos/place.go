@@ -93,6 +93,7 @@ func sourceOf(scheme string, from url.Values) (url.Values, error) {
 	switch scheme {
 	case "kafka":
 		one.Set("topic", at)
+		one.Set("create", "true")
 		one.Set("session", session)
 	case "nats", "nats+tls":
 		if from.Get("stream") == "" {

@@ -138,7 +138,7 @@ func (w *world) open(ctx context.Context) error {
 	}
 	every := time.Second * producers / time.Duration(w.Rate)
 	for n := range consumers {
-		w.add(roleConsumer, n, "bench", "chaos-member", roleConsumer, "--sink", w.sink)
+		w.add(roleConsumer, n, "bench", "chaos-member", roleConsumer, "--sink", w.sink, "--ledger", w.ledgerOf(roleConsumer, n))
 	}
 	for n := range relays {
 		name := memberName(roleRelay, n)
@@ -146,8 +146,7 @@ func (w *world) open(ctx context.Context) error {
 			"--outbox-lease", relayLease, "--outbox-poll", relayPoll, "--outbox-batch", relayBatch)
 	}
 	for n := range producers {
-		name := memberName(roleProducer, n)
-		w.add(roleProducer, n, "bench", "chaos-member", roleProducer, "--ledger", filepath.Join(w.dir, name+".ledger"), "--every", every.String())
+		w.add(roleProducer, n, "bench", "chaos-member", roleProducer, "--ledger", w.ledgerOf(roleProducer, n), "--every", every.String())
 	}
 	for _, role := range []string{roleConsumer, roleRelay, roleProducer} {
 		for _, m := range w.members[role] {
@@ -227,6 +226,11 @@ func freePort() (port int, err error) {
 		err = listenErr
 	}
 	return 0, err
+}
+
+// ledgerOf is the file in which a process writes what only it knows.
+func (w *world) ledgerOf(role string, n int) string {
+	return filepath.Join(w.dir, memberName(role, n)+ledgerSuffix)
 }
 
 // add adds a process of the rig's own kind.

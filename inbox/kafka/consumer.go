@@ -66,6 +66,10 @@ type Config struct {
 	Batch    int
 	Parallel int
 
+	// Create asks the brokers to make topics that are not there, which they do unless
+	// auto.create.topics.enable says no.
+	Create bool
+
 	// Session is how soon the group notices a member that died without a word, and
 	// gives its partitions to others; 0 means the client's default of 45 s. The broker
 	// sets limits to it.
@@ -116,6 +120,9 @@ func New(cfg Config) (*Consumer, error) {
 	options := append([]kgo.Opt{kgo.ClientID("ringi-inbox"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}, cfg.Options...)
 	if cfg.Session > 0 {
 		options = append(options, kgo.SessionTimeout(cfg.Session), kgo.HeartbeatInterval(cfg.Session/signs))
+	}
+	if cfg.Create {
+		options = append(options, kgo.AllowAutoTopicCreation())
 	}
 	client, err := kgo.NewClient(append(options,
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ConsumerGroup(cfg.Group), kgo.ConsumeTopics(cfg.Topics...),

@@ -51,7 +51,7 @@ Expressions know message.id, .type, .key, .headers and .data. Sources are writte
 the destinations of ringi relay, with the same parameters for TLS, users and files
 of passwords:
 
-  kafka://HOST:PORT[,…]      ?topic=T (several) session=45s tls= user= password-file= sasl=
+  kafka://HOST:PORT[,…]      ?topic=T (several) create=true session=45s tls= user= password-file= sasl=
   nats://HOST[:PORT][,…]     ?stream=S subject= (several) ack-wait=30s creds=FILE; nats+tls://
   amqp://HOST[:PORT][/VHOST] ?queue=Q declare=true user= password-file=; amqps://
   redis://HOST[:PORT][/DB]   ?stream=S ack-wait=30s user= password-file= cluster=true; rediss://

@@ -85,8 +85,8 @@ func (p program) chaos(ctx context.Context, c chaos.Config) (err error) {
 	for _, relay := range r.Relays() {
 		p.Say("%s published %d", relay, r.PublishedByRelay[relay])
 	}
-	p.Say("%d kills, %d stops, %d starved, %d restarts of the broker and %d of the database; of %d commits whose outcome was unknown %d had happened",
-		r.Kills, r.Stops, r.Starved, r.BrokerRestarts, r.DatabaseRestarts, r.UnknownCommits, r.UnknownCommitted)
+	p.Say("%d kills, %d stops, %d starved, %d restarts of the broker and %d of the database; of %d commits whose outcome was unknown %d had happened; %d repeats were dropped",
+		r.Kills, r.Stops, r.Starved, r.BrokerRestarts, r.DatabaseRestarts, r.UnknownCommits, r.UnknownCommitted, r.Repeats)
 	if err := p.Print(r, t); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (p program) benchChaosMemberCommand() *cobra.Command {
 	f.StringVar(&m.Name, "name", "", "what it is called")
 	f.StringVar(&m.Database, cli.SetDatabase, "", "the database with the rig's schema")
 	f.StringVar(&m.Family, "family", "", "how the aggregate types begin")
-	f.StringVar(&m.Ledger, "ledger", "", "the file in which a producer writes what it knows")
+	f.StringVar(&m.Ledger, "ledger", "", "the file in which it writes what only it knows")
 	f.DurationVar(&m.Every, "every", 0, "the pause of a producer between two changes")
 	f.StringVar(&m.Sink, "sink", "", "where a consumer's messages went")
 	f.StringVar(&m.Dir, "dir", "", "where the broker keeps its streams")
