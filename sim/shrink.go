@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ const mostReplays = 160
 
 // A shrinker makes the smallest program that still breaks the same promise.
 type shrinker struct {
+	ctx     context.Context // ends it; a program is smaller by then, or not
 	best    options
 	last    *world // the last play of best
 	what    string
@@ -22,9 +24,9 @@ type shrinker struct {
 }
 
 // shrink leaves out what the violation does not need: nodes, workers and runs,
-// kinds of faults, and single perturbations, large spans first.
-func shrink(o options, w *world) options {
-	s := &shrinker{best: o, last: w, what: w.violation.What}
+// kinds of faults, and single perturbations, large spans first. It ends with ctx.
+func shrink(ctx context.Context, o options, w *world) options {
+	s := &shrinker{ctx: ctx, best: o, last: w, what: w.violation.What}
 	if w.violation.Step < w.shape.steps {
 		s.try(func(o *options) { o.Steps = w.violation.Step })
 	}
@@ -44,8 +46,14 @@ func shrink(o options, w *world) options {
 
 // try plays a changed program and keeps it if it breaks the same promise.
 func (s *shrinker) try(change func(*options)) bool {
+	if s.ctx.Err() != nil {
+		s.replays = mostReplays
+	}
 	if s.replays++; s.replays > mostReplays {
 		return false
+	}
+	if tell := s.best.Smaller; tell != nil {
+		tell(s.best.Seed, s.replays, mostReplays)
 	}
 	o := s.best
 	change(&o)

@@ -45,6 +45,11 @@ type Config struct {
 	// Progress is told the sums so far after every seed; nil tells nobody.
 	Progress func(Report)
 
+	// Smaller is told how often a program that breaks a promise has been played
+	// to make it smaller, before each play; nil tells nobody. It may be called by
+	// several goroutines at once.
+	Smaller func(seed uint64, plays, most int)
+
 	// Rules and Store stand in for the rules and for the store, to plant a
 	// fault that must be found; nil is ringi.Decide and the store itself. They
 	// may be called from several goroutines.
@@ -88,7 +93,8 @@ type played struct {
 	violation *Violation
 }
 
-// Run plays seeds until all are played or ctx ends. Violations are in the
+// Run plays seeds until all are played or ctx ends: then those that have begun are
+// played to their end, and what was found is made no smaller. Violations are in the
 // report; a seed ends with its first. The report of the same Config is the same
 // every time, whatever the machine.
 func Run(ctx context.Context, c Config) Report {
@@ -126,7 +132,7 @@ func (r *runner) run(ctx context.Context) Report {
 	for range many {
 		workers.Go(func() {
 			for i := range jobs {
-				done <- playSeed(c, i)
+				done <- playSeed(ctx, c, i)
 			}
 		})
 	}
@@ -192,7 +198,7 @@ func (r *runner) add(p played) {
 }
 
 // playSeed plays the i-th seed.
-func playSeed(c Config, i int) played {
+func playSeed(ctx context.Context, c Config, i int) played {
 	o := options{Config: c, Seed: c.Seed + uint64(i)}
 	w := newWorld(o)
 	w.play()
@@ -200,7 +206,7 @@ func playSeed(c Config, i int) played {
 	if p.violation != nil {
 		small := o
 		if c.Shrink {
-			small = shrink(o, w)
+			small = shrink(ctx, o, w)
 		}
 		p.violation = tellStory(small, w.violation)
 	}

@@ -1,12 +1,16 @@
 package sim_test
 
 import (
+	"context"
+	"flag"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ringiflow/ringi"
 	"github.com/ringiflow/ringi/sim"
 	"github.com/ringiflow/ringi/sim/fault"
+	"github.com/ringiflow/ringi/sim/skip"
 	"github.com/ringiflow/ringi/sim/story"
 	"github.com/ringiflow/ringi/store"
 	"github.com/ringiflow/ringi/workflow"
@@ -191,10 +195,62 @@ func found(t *testing.T, c sim.Config, what ...string) {
 					t.Errorf("the story does not hold %q:\n%s", part, v.Story)
 				}
 			}
+			repeats(t, c, v)
 			return
 		}
 	}
 	t.Errorf("%d seeds did not find it", seeds)
+}
+
+// repeats plays the command that a violation prints, which must break the same
+// promise.
+func repeats(t *testing.T, c sim.Config, v sim.Violation) {
+	t.Helper()
+	again := sim.Config{Rules: c.Rules, Store: c.Store}
+	flags := flag.NewFlagSet("ringi sim", flag.ContinueOnError)
+	flags.Uint64Var(&again.Seed, "seed", 0, "")
+	flags.IntVar(&again.Nodes, "nodes", 0, "")
+	flags.IntVar(&again.Workers, "workers", 0, "")
+	flags.IntVar(&again.Starts, "starts", 0, "")
+	flags.IntVar(&again.Steps, "steps", 0, "")
+	faults, skipped := flags.String("faults", "", ""), flags.String("skip", "", "")
+	words, ok := strings.CutPrefix(v.Command, "ringi sim ")
+	err := flags.Parse(strings.Fields(words))
+	if err == nil {
+		again.Faults, err = fault.Parse(*faults)
+	}
+	if err == nil {
+		again.Skip, err = skip.Parse(*skipped)
+	}
+	if err != nil || !ok {
+		t.Fatalf("%q cannot be repeated: %v", v.Command, err)
+	}
+	if r := sim.Run(t.Context(), again); len(r.Found) != 1 || r.Found[0].What != v.What || r.Found[0].Step != v.Step {
+		t.Errorf("%q finds %+v, and was to repeat %q at step %d", v.Command, r.Found, v.What, v.Step)
+	}
+}
+
+// A simulation that is stopped plays what has begun to its end, and makes what it
+// found no smaller.
+func TestAStoppedSimulationTellsWhatItFound(t *testing.T) { // W31
+	ctx, stop := context.WithCancel(t.Context())
+	var clock counter
+	var plays atomic.Int64
+	r := sim.Run(ctx, sim.Config{
+		Seed: 4, Shrink: true, Parallel: 1,
+		Smaller: func(_ uint64, n, _ int) {
+			plays.Store(int64(n))
+			stop()
+		},
+		Rules: func(def *workflow.Definition, s *ringi.State, cmd ringi.Command, ev ringi.Evaluator) (ringi.Decision, error) {
+			d, err := ringi.Decide(def, s, cmd, ev)
+			d.Answer.By = clock.next()
+			return d, err
+		},
+	})
+	if r.Seeds != 1 || r.Violations != 1 || plays.Load() != 1 || !strings.Contains(r.Found[0].Story, "To repeat it: ringi sim --seed 4") {
+		t.Errorf("%d seeds, %d violations after %d plays to make it smaller, want 1, 1 and 1: %+v", r.Seeds, r.Violations, plays.Load(), r.Found)
+	}
 }
 
 // A result that counts whatever the token stands for. A failure that does so

@@ -33,10 +33,21 @@ func TestSimGivesTheSameReportForTheSameSeed(t *testing.T) {
 func TestSimRefusesWhatMakesNoSense(t *testing.T) {
 	w := newDesk(t)
 	for _, args := range [][]string{
-		{"--faults", "earthquake"}, {"--skip", "9-3"}, {"--seeds", "0"}, {"--seeds", "many"},
+		{"--faults", "earthquake"},
+		{"--skip", "9-3"},
+		{"--seeds", "0"},
+		{"--seeds", "many"},
+		{"--nodes", "-3"},
+		{"--workers", "-1"},
+		{"--starts", "-1"},
+		{"--steps", "-100"},
+		{"--parallel", "-2"},
+		{"--seed", "-4"},
+		{"--nodes", "99999999999999999999"},
 	} {
-		if got := w.run(append([]string{"sim"}, args...)...); got.code != cli.ExitUsage {
-			t.Errorf("sim %v: code %d, want %d\n%s", args, got.code, cli.ExitUsage, got.err)
+		got := w.run(append([]string{"sim"}, args...)...)
+		if got.code != cli.ExitUsage || got.out != "" || strings.Contains(got.err, "strconv") {
+			t.Errorf("sim %v: code %d, want %d, and nothing of Go's own words\n%s", args, got.code, cli.ExitUsage, got.err)
 		}
 	}
 }

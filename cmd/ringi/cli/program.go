@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -124,7 +126,7 @@ func (p *Program) execute(ctx context.Context, tree func(*Program) *cobra.Comman
 	}
 	p.globalFlags(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return Usage("see "+cmd.CommandPath()+" --help", "%v", err)
+		return Usage("see "+cmd.CommandPath()+" --help", "%s", flagTrouble(err))
 	})
 	root.SetArgs(append([]string{}, p.Args...)) // nil would mean os.Args
 	root.SetIn(p.Stdin)
@@ -142,6 +144,26 @@ func (p *Program) execute(ctx context.Context, tree func(*Program) *cobra.Comman
 		}
 	}
 	return err
+}
+
+// flagTrouble says what is wrong with a flag, in words that are not Go's.
+func flagTrouble(err error) string {
+	var number *strconv.NumError
+	if !errors.As(err, &number) {
+		return err.Error()
+	}
+	why := "it is not a whole number"
+	switch {
+	case errors.Is(number, strconv.ErrRange):
+		why = "it is too large"
+	case number.Func == "ParseUint":
+		why = "it is not a whole number from 0 on"
+	case number.Func == "ParseFloat":
+		why = "it is not a number"
+	case number.Func == "ParseBool":
+		why = "it is neither true nor false"
+	}
+	return strings.TrimSuffix(err.Error(), number.Error()) + why
 }
 
 // ended reports an error and returns the exit code.

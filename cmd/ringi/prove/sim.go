@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +36,26 @@ type simOptions struct {
 	shrink bool
 }
 
+// numbers refuses what no world can have.
+func (o simOptions) numbers() error {
+	for _, f := range []struct {
+		name string
+		n    int
+		zero string
+	}{
+		{"steps", o.config.Steps, "draws"},
+		{"nodes", o.config.Nodes, "draws"},
+		{"workers", o.config.Workers, "draws"},
+		{"starts", o.config.Starts, "draws"},
+		{"parallel", o.config.Parallel, "takes all processors"},
+	} {
+		if f.n < 0 {
+			return cli.Usage(fmt.Sprintf("give a number from 1 on, or 0, which %s", f.zero), "--%s %d: there is no world of that many", f.name, f.n)
+		}
+	}
+	return nil
+}
+
 // simCommand is ringi sim.
 func (p program) simCommand() *cobra.Command {
 	var o simOptions
@@ -60,6 +81,9 @@ func (p program) simCommand() *cobra.Command {
 			if o.config.Seeds == 0 {
 				return cli.Usage("--seeds -1 plays until it is stopped", "--seeds 0 plays nothing")
 			}
+			if err := o.numbers(); err != nil {
+				return err
+			}
 			o.config.Shrink = o.shrink && o.skip == ""
 			p.Drain()
 			return p.sim(cmd.Context(), o.config)
@@ -83,11 +107,23 @@ func (p program) simCommand() *cobra.Command {
 func (p program) sim(ctx context.Context, c sim.Config) error {
 	p.Say("playing from seed %d on", c.Seed)
 	began, told := p.Now(), p.Now()
+	var mu sync.Mutex // seeds are made smaller while others are played
 	c.Progress = func(r sim.Report) {
+		mu.Lock()
+		defer mu.Unlock()
 		now := p.Now()
 		if now.Sub(told) >= progressEvery && (p.Terminal.Err || c.Seeds < 0) {
 			told = now
 			p.Say("%d seeds, %d steps, %.0f steps a second, %d violations", r.Seeds, r.Steps, float64(r.Steps)/now.Sub(began).Seconds(), r.Violations)
+		}
+	}
+	shrunk := began
+	c.Smaller = func(seed uint64, plays, most int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := p.Now(); now.Sub(shrunk) >= progressEvery {
+			shrunk = now
+			p.Say("seed %d breaks a promise; making its story shorter, which takes up to %d plays: this is number %d", seed, most, plays)
 		}
 	}
 	r := sim.Run(ctx, c)
@@ -96,6 +132,9 @@ func (p program) sim(ctx context.Context, c sim.Config) error {
 		p.Say("%s", v.Story)
 	}
 	p.Say("%d seeds, %d steps, %.0f steps a second", r.Seeds, r.Steps, float64(r.Steps)/seconds)
+	if ctx.Err() != nil && c.Seeds > r.Seeds {
+		p.Say("stopped: %d of %d seeds were played", r.Seeds, c.Seeds)
+	}
 	if err := p.Print(r, simTable(r)); err != nil {
 		return err
 	}
