@@ -31,7 +31,17 @@ func recipe(t *testing.T, database string) []string {
 
 // follow runs the statements with the six parameters of the recipe.
 func follow(tx *sql.Tx, statements []string, params ...any) error {
-	for _, s := range statements {
+	for i, s := range statements {
+		if !strings.Contains(s, "$2") && !strings.Contains(s, "?2") { // in order, as MySQL has them
+			var its []any
+			for _, n := range [][]int{{1, 2}, {0, 3, 4, 5, 1, 2}}[i] {
+				its = append(its, params[n])
+			}
+			if _, err := tx.Exec(s, its...); err != nil {
+				return err
+			}
+			continue
+		}
 		most := 0
 		for n := range params {
 			if strings.Contains(s, fmt.Sprintf("$%d", n+1)) || strings.Contains(s, fmt.Sprintf("?%d", n+1)) {
@@ -48,10 +58,11 @@ func follow(tx *sql.Tx, statements []string, params ...any) error {
 // The SQL of the documentation is run as it stands there.
 func TestTheStatementsOfTheDocumentationWriteInOrderBesideTheLibrary(t *testing.T) { // O1, O2, O-2
 	pg, lite := openPostgres(t, postgresURL(t)), openSQLite(t, filepath.Join(t.TempDir(), "o.db"))
+	my, _ := dialectMySQL.empty(t)
 	for database, its := range map[string]struct {
 		db *sql.DB
 		f  fixture
-	}{"PostgreSQL": {pg, pgFixture(pg)}, "SQLite": {lite, sqliteFixture(lite)}} {
+	}{"PostgreSQL": {pg, pgFixture(pg)}, "SQLite": {lite, sqliteFixture(lite)}, "MariaDB and MySQL": {my, mysqlFixture(my)}} {
 		t.Run(database, func(t *testing.T) {
 			statements, n := recipe(t, database), 0
 			var want []string
@@ -111,8 +122,13 @@ func TestTheStatementsOfTheDocumentationWriteInOrderBesideTheLibrary(t *testing.
 
 // Two transactions on one aggregate that commit in the other order than they began.
 func TestTheStatementsOfTheDocumentationHoldTheLockToTheCommit(t *testing.T) { // O-1, O-2
-	db := openPostgres(t, postgresURL(t))
-	statements := recipe(t, "PostgreSQL")
+	eachServer(t, func(t *testing.T, d dialect) {
+		db, _ := d.empty(t)
+		holdsTheLock(t, d, db, recipe(t, map[dialect]string{dialectPostgres: "PostgreSQL", dialectMySQL: "MariaDB and MySQL"}[d]))
+	})
+}
+
+func holdsTheLock(t *testing.T, d dialect, db *sql.DB, statements []string) {
 	begin := func() *sql.Tx {
 		t.Helper()
 		tx, err := db.Begin()
@@ -140,8 +156,7 @@ func TestTheStatementsOfTheDocumentationHoldTheLockToTheCommit(t *testing.T) { /
 		done <- err
 	}()
 	until(t, "the second writer waits", func() bool {
-		var waiting int
-		err := db.QueryRow(`select count(*) from pg_locks where not granted`).Scan(&waiting)
+		waiting, err := d.waiting(db)
 		return err == nil && waiting > 0
 	})
 	if err := late.Commit(); err != nil {
@@ -150,7 +165,7 @@ func TestTheStatementsOfTheDocumentationHoldTheLockToTheCommit(t *testing.T) { /
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, pgFixture(db), nil)
+	w := newWorld(t, d.fixture(db), nil)
 	w.now = time.Now().Add(time.Second)
 	w.drain(t)
 	if len(w.got) != 2 || w.got[0].ID != id(1) || w.got[0].Seq != 1 || w.got[1].Seq != 2 {

@@ -208,6 +208,27 @@ func TestNumbersAreCountedPerAggregateAndTenant(t *testing.T) {
 	})
 }
 
+// Case, accents and spaces at the end make another aggregate, and another destination.
+func TestKeysAreComparedByteByByte(t *testing.T) { // O-2
+	eachSource(t, func(t *testing.T, f fixture) {
+		var msgs []outbox.Message
+		for n, aggregate := range []string{"o", "O", "o ", "ö", "o\u0308", "o"} {
+			msgs = append(msgs, order(n, aggregate))
+		}
+		msgs[5].AggregateType = "order"
+		elsewhere := order(6, "x")
+		elsewhere.Destination = "Test"
+		f.put(t, append(msgs, elsewhere)...)
+		wantNames(t, f.claim(t, begin, 10), "o/1 O/1 o /1 ö/1 o\u0308/1 o/1")
+		for destination, want := range map[string]int{"test": 0, "Test ": 0, "Test": 1} {
+			b, err := f.Claim(t.Context(), outbox.Claim{By: "t", Destination: destination, Now: begin, Lease: time.Minute, Limit: 10})
+			if err != nil || len(b.Messages) != want {
+				t.Errorf("%q: %d messages, %v, want %d", destination, len(b.Messages), err, want)
+			}
+		}
+	})
+}
+
 func TestARowIsClaimedOnlyWithAllEarlierOnesOfItsKey(t *testing.T) { // O-8
 	eachSource(t, func(t *testing.T, f fixture) {
 		f.put(t, order(1, "a"), order(2, "a"), order(3, "a"), order(4, "b"))

@@ -70,7 +70,8 @@ func mysqlConfig(database string) (*driver.Config, error) {
 	if err != nil {
 		return nil, errMySQLName
 	}
-	config.InterpolateParams = true // a statement is one round trip
+	config.InterpolateParams = true     // a statement is one round trip
+	config.Logger = &driver.NopLogger{} // what it would say on standard error comes as an error
 	if config.Timeout == 0 {
 		config.Timeout = mysqlDial
 	}

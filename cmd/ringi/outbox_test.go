@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
 	"github.com/ringiflow/ringi/outbox"
+	"github.com/ringiflow/ringi/outbox/mysql"
 	"github.com/ringiflow/ringi/outbox/postgres"
 	"github.com/ringiflow/ringi/outbox/sqlite"
 	"github.com/ringiflow/ringi/relay"
@@ -186,7 +187,7 @@ func TestDeliveredMessagesAreSentOnceMoreWithAWarning(t *testing.T) { // O-13, O
 
 func TestTheSchemaOfAnOutboxIsPrinted(t *testing.T) {
 	w := newDesk(t)
-	for dialect, want := range map[relay.Dialect]string{relay.SQLite: sqlite.Schema, relay.Postgres: postgres.Schema} {
+	for dialect, want := range map[relay.Dialect]string{relay.SQLite: sqlite.Schema, relay.Postgres: postgres.Schema, relay.MySQL: mysql.Schema} {
 		if got := w.run("outbox", "schema", "--dialect", string(dialect)); got.code != cli.ExitOK || strings.TrimSpace(got.out) != strings.TrimSpace(want) {
 			t.Errorf("%s: %+v", dialect, got)
 		}

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,8 +41,11 @@ func again(err error) error {
 	return err
 }
 
-// fault is what an error of an insert means.
-func fault(err error) error {
+// leastPacket is a max_allowed_packet that any statement of an insert fits into.
+const leastPacket = 2 << 20
+
+// fault is what an error of an insert of so many bytes of payload means.
+func fault(err error, size int) error {
 	n := number(err)
 	switch {
 	// The numbers of a key have another index, which only a writer can break who
@@ -49,7 +53,9 @@ func fault(err error) error {
 	case n == duplicateKey && !strings.Contains(err.Error(), "outbox_key"):
 		return fmt.Errorf("%w (%w)", outbox.ErrDuplicate, err)
 	case n == packetTooLarge, errors.Is(err, driver.ErrPktTooLarge):
-		return fmt.Errorf("the message is larger than max_allowed_packet of the database, or maxAllowedPacket of the driver, allows; raise it to %d or more, or store the data elsewhere and send a reference (%w)", 2*statementBytes, err)
+		return fmt.Errorf("a message of %d bytes is more than max_allowed_packet of the database, or maxAllowedPacket of the driver, lets through; raise it to %d or more, or store the data elsewhere and send a reference (%w)", size, leastPacket, err)
+	case errors.Is(err, driver.ErrInvalidConn), errors.Is(err, sqldriver.ErrBadConn):
+		return fmt.Errorf("the connection broke while %d bytes were written; if it does so again, max_allowed_packet of the database is below the %d that messages may need (%w)", size, leastPacket, err)
 	}
 	return again(err)
 }

@@ -59,7 +59,7 @@ func Insert(ctx context.Context, tx outbox.Tx, msgs ...outbox.Message) error {
 			size += len(msgs[last].Payload)
 			last++
 		}
-		if err := insert(ctx, tx, msgs[first:last], behind[first:last]); err != nil {
+		if err := insert(ctx, tx, msgs[first:last], behind[first:last], size); err != nil {
 			return err
 		}
 		first = last
@@ -83,7 +83,8 @@ func raise(ctx context.Context, tx outbox.Tx, groups []table.Group) error {
 	return nil
 }
 
-func insert(ctx context.Context, tx outbox.Tx, msgs []outbox.Message, behind []int) error {
+// insert writes messages of so many bytes of payload in one statement.
+func insert(ctx context.Context, tx outbox.Tx, msgs []outbox.Message, behind []int, size int) error {
 	var text strings.Builder
 	text.WriteString(insertRows)
 	args := make([]any, 0, 15*len(msgs))
@@ -112,7 +113,7 @@ func insert(ctx context.Context, tx outbox.Tx, msgs []outbox.Message, behind []i
 		args = append(args, m.CreatedAt.UnixMicro(), m.CreatedAt.UnixMicro())
 	}
 	if _, err := tx.ExecContext(ctx, text.String(), args...); err != nil {
-		return fmt.Errorf("outbox: insert %d messages, %s first: %w", len(msgs), msgs[0].ID, fault(err))
+		return fmt.Errorf("outbox: insert %d messages, %s first: %w", len(msgs), msgs[0].ID, fault(err, size))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ create table if not exists outbox (
   type          varchar(256)   not null,
   payload       longblob       not null,
   contenttype   varchar(256)   not null default '',
-  headers       longtext       not null check (json_type(headers) = 'OBJECT'),
+  headers       longtext       not null default ('{}') check (json_type(headers) = 'OBJECT'),
   seq           bigint         not null default 0 check (seq >= 0),
   state         tinyint        not null default 0,
   attempts      integer        not null default 0,
@@ -55,7 +55,7 @@ create table if not exists outbox_change (
   id            bigint         not null auto_increment primary key,
   at            bigint         not null,
   verb          varchar(16)    not null,
-  reason        text           not null,
+  reason        text           not null default (''),
   messages      longtext       not null check (json_type(messages) = 'ARRAY')
 ) engine = InnoDB default character set utf8mb4 collate /*M! utf8mb4_nopad_bin */ /*!80000 utf8mb4_0900_bin */;
 create table if not exists outbox_partition (
