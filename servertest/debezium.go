@@ -20,7 +20,9 @@ import (
 // Debezium and its outbox router have it.
 //
 // A key is text and a payload is bytes; without the two converters Kafka Connect
-// would put both into JSON of its own.
+// would put both into JSON of its own. The converter of payloads leaves to another
+// one what is none, such as heartbeats. Messages that other programs write into the
+// log, which the router cannot bear, are left out.
 func Connector() map[string]string {
 	return map[string]string{
 		"name":                   "outbox",
@@ -31,7 +33,9 @@ func Connector() map[string]string {
 		"transforms":             "outbox",
 		"transforms.outbox.type": "io.debezium.transforms.outbox.EventRouter",
 		"key.converter":          "org.apache.kafka.connect.storage.StringConverter",
-		"value.converter":        "org.apache.kafka.connect.converters.ByteArrayConverter",
+		"value.converter":        "io.debezium.converters.BinaryDataConverter",
+		"value.converter.delegate.converter.type": "org.apache.kafka.connect.json.JsonConverter",
+		"message.prefix.exclude.list":             ".*",
 	}
 }
 

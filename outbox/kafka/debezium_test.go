@@ -158,6 +158,11 @@ func TestDebeziumAndTheRelaySendTheSameRecords(t *testing.T) {
 	msgs := odd()
 	s.write(t, msgs[:3]...) // found by Debezium when it begins
 	s.debezium(t, nil)
+	// What another program writes into the log, as a relay does that reads it, is
+	// nothing to the router.
+	if _, err := s.db.ExecContext(t.Context(), `select pg_logical_emit_message(true, 'other', 'beat')`); err != nil {
+		t.Fatal(err)
+	}
 	s.write(t, msgs[3:]...) // read from the log
 	topics := []string{topic, outbox.TopicPrefix + parcel}
 	want := byKey(s.read(t, len(msgs), topics...))
@@ -345,7 +350,7 @@ func TestASwitchFromTheRelayToDebeziumLosesNothing(t *testing.T) {
 	s.write(t, msgs[25:40]...)
 	s.relay(t, kafka.Config{}) // at least up to what stood there when the slot was made
 	s.write(t, msgs[40:50]...)
-	d := s.debezium(t, map[string]string{"snapshot.mode": "no_data"})
+	d := s.debezium(t, map[string]string{"snapshot.mode": "no_data", "heartbeat.interval.ms": "100"})
 	s.write(t, msgs[50:55]...)
 	s.read(t, 40+25)
 	if err := d.Crash(); err != nil { // it goes on where it was
