@@ -22,18 +22,19 @@ import (
 // connection is enough: whoever held it and wanted another would wait for ever.
 type disk struct {
 	*sqlite.Store
-	dir     string
-	now     func() time.Time
-	lives   int
-	commits int
-	short   time.Duration // a planted fault: by how much heartbeats extend a lease less than they should
+	store.Fleet // a file has one node in production; the worlds have several, which know of each other on both stores
+	dir         string
+	now         func() time.Time
+	lives       int
+	commits     int
+	short       time.Duration // a planted fault: by how much heartbeats extend a lease less than they should
 }
 
 // commitsPerLife is how many commits a process lives for.
 const commitsPerLife = 5
 
 func openDisk(dir string, now func() time.Time) (*disk, error) {
-	d := &disk{dir: dir, now: now}
+	d := &disk{dir: dir, now: now, Fleet: store.NewMemory(store.MemoryConfig{Now: now})}
 	var err error
 	d.Store, err = sqlite.Open(context.Background(), sqlite.Config{Path: d.path(), Now: now, Readers: 1})
 	return d, err
