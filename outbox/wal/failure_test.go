@@ -47,6 +47,18 @@ func (s *shop) fillLog(megabytes int) {
 	}
 }
 
+// looks waits until the reader has looked, or given up.
+func (s *shop) looks() {
+	s.t.Helper()
+	count := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.reports)
+	}
+	before := count()
+	s.until("the reader looks", func() bool { return count() > before })
+}
+
 func polling(part string) func(wal.Report) bool {
 	return func(r wal.Report) bool { return r.State == wal.Polling && like(r.Err, part) }
 }
@@ -56,19 +68,25 @@ func polling(part string) func(wal.Report) bool {
 func TestASlotOverItsBoundIsGivenUp(t *testing.T) {
 	s, sink := open(t, own(t, logical())), &recorder{}
 	cfg := s.quick()
-	cfg.MostWAL = 8 << 20
+	cfg.MostWAL = 24 << 20
 	s.relay(s.read(cfg), sink, polls)
 	s.streams()
 	end := s.holdLog()
-	s.fillLog(5)
-	s.until("it warns", func() bool { return s.told(func(r wal.Report) bool { return r.Near && r.Retained < r.Bound }) })
-	s.fillLog(5)
-	s.until("it gives the slot up", func() bool { return s.told(polling("given up")) })
+	for !s.told(polling("given up")) {
+		s.fillLog(1)
+		s.looks()
+	}
+	if !s.told(func(r wal.Report) bool { return r.Near && r.Retained < r.Bound }) {
+		t.Error("it did not warn")
+	}
+	if s.told(func(r wal.Report) bool { return r.Bound > 0 && r.Retained >= r.Bound }) {
+		t.Error("it held more than it may")
+	}
 	s.put(order(1, "a"))
 	s.until("polling delivers", func() bool { return sink.count() == 1 })
 	// The next slot waits for the same transaction, and may hold no more either.
 	s.forget()
-	s.fillLog(10)
+	s.fillLog(30)
 	s.until("it is given up again", func() bool { return s.told(polling("given up")) })
 	s.forget()
 	end()

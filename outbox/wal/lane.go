@@ -132,9 +132,11 @@ func (d *desk) add(m message) {
 			continue
 		}
 		if !d.ledger.add(m.id) {
-			d.overflow++
-			l.gap = true
-			return
+			d.spill()
+			if !d.ledger.add(m.id) {
+				d.overflow++
+				return
+			}
 		}
 		if len(l.queue) >= 2*d.ledger.most { // a relay that polls settles what it never takes
 			l.queue = slices.DeleteFunc(l.queue, func(id string) bool { return !d.ledger.waits(id) })
@@ -144,6 +146,23 @@ func (d *desk) add(m message) {
 			l.hint()
 		}
 		return
+	}
+}
+
+// spill leaves everything that waits to polling. Where more waits than is remembered
+// there is a backlog, which polling drains as fast, and the log need not be kept for
+// a queue of which only the end would be new.
+func (d *desk) spill() {
+	for _, at := range d.lanes {
+		for _, l := range at {
+			for _, id := range l.queue {
+				if d.ledger.waits(id) {
+					d.overflow++
+					d.ledger.settle(id)
+				}
+			}
+			l.queue, l.gap = nil, true
+		}
 	}
 }
 

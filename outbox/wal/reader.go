@@ -16,8 +16,8 @@ import (
 // Defaults of Config, each with its reason.
 const (
 	DefaultMostWAL    = 1 << 30          // a disk that has not a gigabyte to spare is full anyway
-	DefaultBuffer     = 50_000           // messages of seconds at full speed; some ten megabytes
-	DefaultWatch      = 5 * time.Second  // log of five seconds is far less than the bound
+	DefaultBuffer     = 10_000           // messages of two seconds at a high rate; a few megabytes
+	DefaultWatch      = 2 * time.Second  // log of two seconds is far less than the bound
 	DefaultBehind     = 30 * time.Second // longer than a transaction of a million messages takes to read
 	DefaultPauseFirst = time.Second      // a server that restarts is back about then
 	DefaultPauseMost  = time.Minute      // what a wrong setting costs until it is right
@@ -38,11 +38,12 @@ type Config struct {
 	// with the schema of the table behind it if that is not public.
 	Publication string
 
-	// MostWAL is the most log, in bytes, that the slot may hold on the server.
+	// MostWAL is the most log, in bytes, that the slot may hold on the server. It is
+	// given up when it would hold more at the next look, should the log grow on.
 	MostWAL int64
 
-	// Buffer is the most messages that are remembered at once; what exceeds it is
-	// left to polling.
+	// Buffer is the most messages that are remembered at once; when there are more,
+	// all that wait are left to polling.
 	Buffer int
 
 	// Watch is how often the slot is looked at and a heartbeat written.

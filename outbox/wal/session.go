@@ -42,6 +42,8 @@ type session struct {
 	state atomic.Int32
 	beat  atomic.Int64 // when the last heartbeat that came back was written, in microseconds
 	seen  pglogrepl.LSN
+
+	retained int64 // at the last look; only watch reads and writes it
 }
 
 // streamed tells whether the slot was read from.

@@ -60,8 +60,11 @@ func (s *session) look(ctx context.Context) error {
 		return fmt.Errorf("outbox/wal: the slot %s is not on the server that takes writes: it was dropped, or another server is the primary now", s.slot)
 	case err == nil && status == "lost":
 		return fmt.Errorf("outbox/wal: the server has invalidated the slot %s, which held %d MiB of log (max_slot_wal_keep_size)", s.slot, r.Retained/megabyte)
-	case err == nil && r.Retained >= r.Bound:
-		return fmt.Errorf("outbox/wal: %w: %d of %d MiB at most; a transaction that stays open, or a disk that is too slow to read the log from, does that", errTooMuch, r.Retained/megabyte, r.Bound/megabyte)
+	case err == nil && r.Retained+max(0, r.Retained-s.retained) >= r.Bound:
+		return fmt.Errorf("outbox/wal: %w: %d MiB, and %d at most; a transaction that stays open, or a disk that is too slow to read the log from, does that", errTooMuch, r.Retained/megabyte, r.Bound/megabyte)
+	}
+	if err == nil {
+		s.retained = r.Retained
 	}
 	r.Near = r.Retained >= r.Bound/warnShare || s.place.keepMB > 0 && safe >= 0 && safe < s.place.keepMB*megabyte/warnShare
 	if err == nil && state == Streaming {
