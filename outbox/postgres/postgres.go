@@ -53,9 +53,6 @@ func New(db *sql.DB) *Outbox {
 }
 
 const (
-	pgAnyDue = `select exists (select 1 from outbox where state < 2 and destination = $1 and next_at <= $2 and (lease_end is null or lease_end <= $2)
-		and ($3 = '' or part = any ((select nullif($3::text, '')::smallint[])::smallint[])))`
-
 	// pgSpare lets the commit of this transaction wait for the disk no longer than
 	// that of the message itself did: when the server crashes, the last claims and
 	// marks may be undone, one whole transaction after the other from the end, and
@@ -105,7 +102,7 @@ const (
 		where state = 2 and delivered_at < $1 order by delivered_at limit $2 for update skip locked)`
 
 	pgStats = `with held as (select count(*) as n, count(*) filter (where o.attempts > 0) as failing from outbox_claim c cross join lateral unnest(c.messages) as m(id)
-			join outbox o on o.id = m.id where o.state + 0 = 0 and o.lease_end is null)
+			join outbox o on o.id = m.id where ` + pgUnheld + `)
 		select count(*) filter (where state = 0 and lease_end is null) - (select n from held), count(lease_end) + (select n from held), count(*) filter (where state = -1),
 			count(*) filter (where state = 0 and lease_end is null and attempts > 0) - (select failing from held), min(` + pgCreatedAt + `) from outbox o where state < 2`
 	pgDead = `select count(*) from outbox where state = 3`
@@ -128,11 +125,8 @@ func (s *Outbox) claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.busy && len(c.IDs) == 0 {
-		asked := ""
-		if n := len(c.Partitions); n > 0 && n < outbox.Partitions {
-			asked = partNumbers(c.Partitions)
-		}
-		if err := s.db.QueryRowContext(ctx, pgAnyDue, c.Destination, c.Now, asked).Scan(&l.busy); err != nil {
+		var err error
+		if l.busy, err = l.anyDue(ctx, s.db, c); err != nil {
 			return outbox.Batch{}, fmt.Errorf("look for due messages: %w", err)
 		}
 		if !l.busy {
@@ -168,7 +162,7 @@ func (s *Outbox) claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 		if err := pgSetBacks(ctx, tx, ch.Setbacks); err != nil || len(ch.Rows) == 0 {
 			return err
 		}
-		l.turn = ch.Rows[0].Key.Tenant
+		l.took(ch.Rows)
 		batch.Messages, err = l.take(ctx, tx, c, ch.Rows, fences)
 		return err
 	})
@@ -191,7 +185,7 @@ func (s *Outbox) lookOf(destination, by string) *look {
 	at := laneOf{destination, by}
 	l := s.looks[at]
 	if l == nil {
-		l = &look{known: map[int64][]string{}}
+		l = &look{known: map[int64][]string{}, past: map[int64]int64{}}
 		s.looks[at] = l
 	}
 	return l
@@ -338,7 +332,11 @@ func (s *Outbox) Mark(ctx context.Context, at time.Time, marks []outbox.Mark) (i
 }
 
 func (s *Outbox) mark(ctx context.Context, at time.Time, marks []outbox.Mark) (applied int64, err error) {
-	if !slices.ContainsFunc(marks, func(m outbox.Mark) bool { return m.Outcome != outbox.MarkDelivered || m.Epoch >= 0 }) {
+	if len(marks) == 0 {
+		return 0, nil
+	}
+	first := marks[0].Epoch
+	if !slices.ContainsFunc(marks, func(m outbox.Mark) bool { return m.Outcome != outbox.MarkDelivered || m.Epoch >= 0 || m.Epoch != first }) {
 		applied, err = s.markWhole(ctx, at, marks)
 		if err != nil || applied == int64(len(marks)) {
 			return applied, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ringiflow/ringi/outbox"
@@ -52,52 +51,9 @@ const (
 	// its share of the claim, for those that turn out not to be claimable.
 	morePerTenant = 16
 
-	// fullLookShare times as much as a full look took passes before the next, unless
-	// a short one finds nothing.
-	fullLookShare = 20
-
 	// mostHeads bounds the keys whose heads are remembered.
 	mostHeads = 100_000
 )
-
-// look is what claims of one destination remember from one to the next. All of
-// it only saves work. Rows that were delivered leave entries in the indexes that
-// a vacuum cannot remove while any transaction in the database is older, and
-// whoever begins at the front reads all of them at every claim. So a claim begins
-// where the last one found something: nothing undelivered was in front of that,
-// and what a commit or an operator put there since is found by the next full
-// look, which comes at once when a short one finds nothing.
-type look struct {
-	mu   sync.Mutex
-	met  bool  // the rows of the partitions are there
-	busy bool  // the last claim found something
-	turn int64 // the tenant that began the last claim
-
-	parts   string               // the partitions that the rest is about
-	tenants []int64              // nil: nothing is remembered
-	low     map[int64]int64      // when each tenant's first due row was due
-	heads   map[outbox.Key]int64 // the number of each key's head
-	again   time.Time            // by the clock of the claims, when everything is to be looked at again
-
-	known map[int64][]string // what claims have that wrote no rows, as far as it was made or read here
-}
-
-// choose chooses what to claim, with a short look if one will do.
-func (l *look) choose(ctx context.Context, tx *sql.Tx, c outbox.Claim, fences map[int]int64, hands table.Hands) (table.Choice, error) {
-	sh := &pgShelf{tx: tx, destination: c.Destination, now: c.Now.UnixMicro(), limit: c.Limit, parts: partList(fences), look: l, hands: hands, skip: skipped(hands)}
-	if l.tenants != nil && l.parts == sh.parts && c.Now.Before(l.again) {
-		ch, err := table.Choose(ctx, sh, c, l.turn)
-		if err != nil || len(ch.Rows) > 0 {
-			return ch, err
-		}
-	}
-	l.parts, l.tenants, l.low, l.heads = sh.parts, nil, map[int64]int64{}, map[outbox.Key]int64{}
-	begun := time.Now()
-	sh.ahead = nil
-	ch, err := table.Choose(ctx, sh, c, l.turn)
-	l.again = c.Now.Add(fullLookShare * time.Since(begun))
-	return ch, err
-}
 
 // pgShelf reads for a choice inside the claim's transaction. A round trip costs
 // more than the rows that it brings, so the first look asks for the first rows of
