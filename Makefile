@@ -1,7 +1,7 @@
 # Everything here needs only Go; the tools are fetched and cached by go tool. The
 # tests also need what tools/need-*.sh look for, and install where they may.
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-cluster sim mutants hot test check lint fmt fuzz bench
+.PHONY: help build demo demo-cluster chaos sim mutants hot test check lint fmt fuzz bench
 
 TOOL := go tool -modfile=tools/go.mod
 # For how long make fuzz runs each target, and what make demo is told.
@@ -21,6 +21,9 @@ demo: build ## 100 orders through server, worker and services that get killed (A
 
 demo-cluster: build ## the same on three nodes and a PostgreSQL of its own, all of which get killed
 	bin/ringi demo --nodes 3 $(ARGS)
+
+chaos: build ## an outbox and its consumers under kill -9, stops and crashes, with a ledger (ARGS="--for 1h --seed 7")
+	bin/ringi bench chaos-outbox $(ARGS)
 
 sim: build ## worlds in which everything breaks, one after the other, until stopped (ARGS="--seed 7")
 	bin/ringi sim --seeds -1 $(ARGS)

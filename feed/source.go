@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -159,7 +160,12 @@ func (o Opener) rabbitmq(scheme, place string, with *address.Params) (*rabbitmq.
 	r := o.Receiver
 	cfg := rabbitmq.Config{
 		URL: with.Server(scheme, place), Queue: with.Text("queue"), Declare: with.Yes("declare"),
-		Receive: r.Receive, Observe: r.Observe, Trouble: r.Trouble, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
+		Receive: r.Receive, Observe: r.Observe, PauseFirst: r.PauseFirst, PauseMost: r.PauseMost,
+		Trouble: func(err error) {
+			if r.Trouble != nil && !errors.Is(err, rabbitmq.ErrStandsBy) { // which is as it should be
+				r.Trouble(err)
+			}
+		},
 	}
 	if cfg.Queue == "" {
 		with.Fail("name the queue (?queue=Q)")

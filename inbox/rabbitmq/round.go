@@ -22,6 +22,10 @@ const (
 	headerCount = "x-delivery-count"
 )
 
+// ErrStandsBy says that another process reads the queue: this one does when that one
+// ends.
+var ErrStandsBy = errors.New("another process reads it; this one stands by")
+
 // lockPrefix is how the queue begins whose owner may read another queue.
 const lockPrefix = "ringi-inbox."
 
@@ -78,7 +82,7 @@ func (c *Consumer) lock(channel *amqp.Channel) error {
 	_, err := channel.QueueDeclare(lockPrefix+c.cfg.Queue, false, true, true, false, nil)
 	var said *amqp.Error
 	if errors.As(err, &said) && said.Code == amqp.ResourceLocked {
-		return errors.New("another process reads it; this one stands by")
+		return ErrStandsBy
 	}
 	return err
 }
