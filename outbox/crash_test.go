@@ -187,6 +187,7 @@ func (p place) child(t *testing.T, role, point string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // of a test that failed before it ended
 	return cmd
 }
 
@@ -214,6 +215,9 @@ func newPlace(t *testing.T, d dialect) place {
 		if _, err := db.Exec(text); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if d == dialectMySQL {
+		url += "&idle_transaction_timeout=2" // or a process that is stopped keeps its locks
 	}
 	return place{dialect: d, db: db, url: url, sink: filepath.Join(t.TempDir(), "events.ndjson")}
 }
@@ -288,7 +292,7 @@ func (p place) consume(t *testing.T) (events, effects int) {
 // one effect, and not more repeats than that.
 func (p place) recovers(t *testing.T, n, repeats int) {
 	t.Helper()
-	if err := p.deliver(t.Context(), 20*time.Second); err != nil {
+	if err := p.deliver(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	events, effects := p.consume(t)
@@ -356,7 +360,7 @@ func TestARelayThatIsStoppedPastItsLeaseMarksNothing(t *testing.T) { // O-16
 		if _, err := syscall.Wait4(sleeper.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 			t.Fatalf("it did not stop: %v, %v", status, err)
 		}
-		if err := p.deliver(t.Context(), 20*time.Second); err != nil { // takes over when the lease ends
+		if err := p.deliver(t.Context(), time.Minute); err != nil { // takes over when the lease ends
 			t.Fatal(err)
 		}
 		const marked = `select count(*) from outbox where state = 2 and claimed_by is null and lease_end is null and claim_epoch < 3`

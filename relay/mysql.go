@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"net"
 	"net/url"
@@ -33,11 +35,32 @@ func connectMySQL(database string) (*Database, error) {
 	if err != nil {
 		return nil, errMySQLName
 	}
-	db := sql.OpenDB(connector)
+	db := sql.OpenDB(bounded{connector})
 	db.SetMaxOpenConns(poolSize)
 	db.SetMaxIdleConns(poolSize)
 	source := mysql.New(db)
 	return &Database{Dialect: MySQL, DB: db, Outbox: source, Fleet: source, Name: schemeMySQL + config.Addr + "/" + config.DBName}, nil
+}
+
+// idleTransaction has MariaDB end a transaction in which nothing happened for so
+// many seconds: those of a relay take milliseconds, and one that is stopped in the
+// middle would keep its locks from the others. MySQL has no such setting, and takes
+// the second half for a comment.
+const idleTransaction = `set @ringi = 0 /*M! , session idle_transaction_timeout = 10 */`
+
+// bounded makes connections whose transactions cannot stand still.
+type bounded struct{ sqldriver.Connector }
+
+// Connect implements driver.Connector.
+func (c bounded) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.(sqldriver.ExecerContext).ExecContext(ctx, idleTransaction, nil); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
 }
 
 // mysqlConfig reads mysql://user:password@host:port/database?parameters. No error

@@ -52,6 +52,15 @@ func mysqlURL(t *testing.T) string {
 	return u.String()
 }
 
+// A relay that is stopped in the middle of a transaction must not keep its locks.
+func TestATransactionOfARelayCannotStandStill(t *testing.T) { // O-16
+	db := made(t, mysqlURL(t))
+	var seconds int
+	if err := db.DB.QueryRow("select @@idle_transaction_timeout").Scan(&seconds); err != nil || seconds != 10 {
+		t.Errorf("%d seconds, %v", seconds, err)
+	}
+}
+
 func TestADatabaseOfMySQLIsNamedByItsURL(t *testing.T) {
 	for name, want := range map[string]string{
 		"mysql://shop:secret@db.internal/shop":                      "mysql://db.internal:3306/shop",

@@ -44,7 +44,7 @@ func again(err error) error {
 // leastPacket is a max_allowed_packet that any statement of an insert fits into.
 const leastPacket = 2 << 20
 
-// fault is what an error of an insert of so many bytes of payload means.
+// fault is what an error of an insert of so many bytes means.
 func fault(err error, size int) error {
 	n := number(err)
 	switch {

@@ -23,7 +23,7 @@ const (
 	// that there may be, and statementBytes what they carry, far below the least
 	// max_allowed_packet that a server is given by default. One row is sent whatever
 	// its size.
-	statementRows  = 500
+	statementRows  = 200
 	statementBytes = 512 << 10
 )
 
@@ -55,8 +55,12 @@ func Insert(ctx context.Context, tx outbox.Tx, msgs ...outbox.Message) error {
 	}
 	for first := 0; first < len(msgs); {
 		last, size := first, 0
-		for last < len(msgs) && last-first < statementRows && (last == first || size+len(msgs[last].Payload) <= statementBytes) {
-			size += len(msgs[last].Payload)
+		for last < len(msgs) && last-first < statementRows {
+			more := carried(&msgs[last])
+			if last > first && size+more > statementBytes {
+				break
+			}
+			size += more
 			last++
 		}
 		if err := insert(ctx, tx, msgs[first:last], behind[first:last], size); err != nil {
@@ -65,6 +69,15 @@ func Insert(ctx context.Context, tx outbox.Tx, msgs ...outbox.Message) error {
 		first = last
 	}
 	return nil
+}
+
+// carried is how many bytes of payload and headers a message has.
+func carried(m *outbox.Message) int {
+	n := len(m.Payload)
+	for name, value := range m.Headers {
+		n += len(name) + len(value)
+	}
+	return n
 }
 
 // raise takes the heads of the keys, in their order, and counts the messages there.
@@ -83,7 +96,7 @@ func raise(ctx context.Context, tx outbox.Tx, groups []table.Group) error {
 	return nil
 }
 
-// insert writes messages of so many bytes of payload in one statement.
+// insert writes messages of so many bytes in one statement.
 func insert(ctx context.Context, tx outbox.Tx, msgs []outbox.Message, behind []int, size int) error {
 	var text strings.Builder
 	text.WriteString(insertRows)

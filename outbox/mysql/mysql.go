@@ -359,9 +359,14 @@ func (s *Outbox) Stats(ctx context.Context) (outbox.Stats, error) {
 
 // write runs do in a transaction, and again if the database gave it up in favour of
 // others.
-func (s *Outbox) write(ctx context.Context, do func(*sql.Tx) error) (err error) {
+func (s *Outbox) write(ctx context.Context, do func(*sql.Tx) error) error {
+	return retried(func() error { return s.once(ctx, do) })
+}
+
+// retried runs a whole transaction until the database does not give it up, a few times.
+func retried(transaction func() error) (err error) {
 	for range tries {
-		if err = again(s.once(ctx, do)); !errors.Is(err, ErrAgain) {
+		if err = again(transaction()); !errors.Is(err, ErrAgain) {
 			return err
 		}
 	}

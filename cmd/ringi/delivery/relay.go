@@ -52,9 +52,9 @@ and none waits for the next poll. That needs wal_level = logical, a role with th
 attribute REPLICATION that owns the table, and a connection to the server itself.
 What is missing is said, and polling does it until then.
 
-Any number may run on one PostgreSQL database: they share the work, and one that
-stops is replaced when its lease ends. After SIGTERM or SIGINT it claims nothing
-new, finishes what is being sent within 30 s and exits with 0.`,
+Any number may run on one PostgreSQL, MariaDB or MySQL database: they share the
+work, and one that stops is replaced when its lease ends. After SIGTERM or SIGINT
+it claims nothing new, finishes what is being sent within 30 s and exits with 0.`,
 		Example: `  ringi relay --database postgres://shop@db/shop --outbox 'kafka://kafka:9092?topic-prefix=shop.'
   ringi relay --database postgres://shop@db/shop --outbox nats://nats --source wal
   ringi relay --database sqlite:shop.db --outbox file:events.ndjson --outbox 'hooks=webhook+https://example.org/in?secret-file=secret'`,

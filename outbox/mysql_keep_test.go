@@ -1,0 +1,109 @@
+package outbox_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringiflow/ringi/outbox"
+)
+
+// nameOf returns the database of an address.
+func nameOf(url string) string {
+	_, name, _ := strings.Cut(url, "/")
+	name, _, _ = strings.Cut(name, "?")
+	return name
+}
+
+// A dump by the database's own tool goes on in another database.
+func TestADumpOfMariaDBGoesOnInAnother(t *testing.T) { // O-4
+	old, oldURL := dialectMySQL.empty(t)
+	f := dialectMySQL.fixture(old)
+	f.put(t, order(1, "a"), order(2, "a"), order(3, "b"))
+	for i, m := range f.claim(t, begin, 3) { // one delivered, one failed, one under way
+		switch i {
+		case 0:
+			f.mark(t, begin, m, outbox.MarkDelivered, begin)
+		case 1:
+			f.mark(t, begin, m, outbox.MarkFailed, begin)
+		}
+	}
+	host, port, err := net.SplitHostPort(maria.server.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := []string{"--no-defaults", "--host=" + host, "--port=" + port, "--protocol=tcp", "--user=root"}
+	text, err := exec.Command("mariadb-dump", append(client, nameOf(oldURL))...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newURL := newMySQL(t, maria.server)
+	restore := exec.Command("mariadb", append(client, nameOf(newURL))...)
+	restore.Stdin = bytes.NewReader(text)
+	if out, err := restore.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	db := openMySQL(t, newURL) // with the tables that are there
+	w := newWorld(t, dialectMySQL.fixture(db), nil)
+	w.put(t, order(4, "a"), order(5, "b"))
+	w.pass(t, 10*outbox.DefaultLease, outbox.DefaultLease/3)
+	if got := w.taken(); got != "a/2 a/3 b/1 b/2" {
+		t.Errorf("got %q", got)
+	}
+	const parts = `select group_concat(part order by id) from outbox where id <= ?`
+	var before, after string
+	err = errors.Join(old.QueryRow(parts, id(3)).Scan(&before), db.QueryRow(parts, id(3)).Scan(&after))
+	if err != nil || before != after {
+		t.Errorf("partitions were %s and are %s, %v", before, after, err)
+	}
+}
+
+// Rows come, are delivered and go; the space that they take is used again.
+func TestDeliveredRowsDoNotBloatTheTableOfMariaDB(t *testing.T) { // O-29
+	db, url := dialectMySQL.empty(t)
+	w := newWorld(t, dialectMySQL.fixture(db), func(c *outbox.RelayConfig) {
+		c.Retention, c.PruneEvery = time.Minute, time.Minute
+	})
+	size := func() (bytes int64) {
+		t.Helper()
+		if err := db.QueryRow(`select file_size from information_schema.innodb_sys_tablespaces where name = ?`, nameOf(url)+"/outbox").Scan(&bytes); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	const rounds, each = 24, 400
+	var settled int64
+	for round := range rounds {
+		var msgs []outbox.Message
+		for n := range each {
+			m := order(round*each+n, fmt.Sprint("a", n%40))
+			m.Payload = []byte(randomText(round*each+n, 500))
+			if n%10 == 0 {
+				m.Payload = []byte(randomText(round*each+n, 8<<10))
+			}
+			m.CreatedAt = w.now
+			msgs = append(msgs, m)
+		}
+		w.put(t, msgs...)
+		w.pass(t, 2*time.Minute, 2*time.Minute) // delivers these and deletes the last ones
+		until(t, "the database has removed what was deleted", func() bool {
+			var history int
+			err := db.QueryRow(`select variable_value from information_schema.global_status where variable_name = 'Innodb_history_list_length'`).Scan(&history)
+			return err == nil && history < 100
+		})
+		if now := size(); round == rounds/2 {
+			settled = now
+		} else if round > rounds/2 && now > settled+settled/4 {
+			t.Fatalf("%d bytes in round %d, %d in round %d: the table grows", now, round, settled, rounds/2)
+		}
+	}
+	t.Logf("%d messages went through %d bytes", rounds*each, size())
+	if len(w.got) != rounds*each {
+		t.Errorf("%d delivered of %d", len(w.got), rounds*each)
+	}
+}
