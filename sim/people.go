@@ -146,7 +146,11 @@ func (c *crowd) vote() {
 	if left := a.ExpiresAt.Sub(w.db.clock.now()); left > 0 && left < time.Hour && w.strikes(fault.ExpiryRace, 0.4) {
 		w.after(left-10*time.Millisecond+d.Span(0, 20*time.Millisecond), "vote at the expiry", func() {
 			w.struck(fault.ExpiryRace, "%s of run %s", a.Step, short(a.Run))
-			send()
+			if d.Hit(0.5) {
+				send()
+				return
+			}
+			c.send(p, a.Run, ringi.WithdrawDecision{Step: a.Step, Reason: "in the last moment"}, nil)
 		})
 	}
 }

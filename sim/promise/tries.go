@@ -108,6 +108,9 @@ func (t *Turn) put(at time.Time, f ringi.ActivityScheduled) {
 		if l := t.Calls[Call(u.step, ringi.Undo)]; u.open && u.called && l != nil && !l.failed {
 			t.Fail("undo_order", "%s is undone while the undo of %s is under way", f.Step, u.step)
 		}
+		if u.open && slices.ContainsFunc(t.State.Incidents, func(i *ringi.Incident) bool { return i.Kind == ringi.IncidentUndo && i.Step == u.step }) {
+			t.Fail("undo_order", "%s is undone while a person is asked about the undo of %s", f.Step, u.step)
+		}
 		if u.open && i > slices.Index(t.Undos, mine) {
 			t.Fail("undo_order", "%s is undone before %s, which was completed after it", f.Step, u.step)
 		}
