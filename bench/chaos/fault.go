@@ -146,22 +146,16 @@ func (w *world) torment(ctx context.Context) error {
 	}
 }
 
-// happen does one fault. What it would hit is left alone while another fault has it.
+// happen does one fault.
 func (w *world) happen(ctx context.Context, f fault) error {
 	if f.kind == database {
 		return w.crashDatabase(ctx, f)
 	}
-	if len(w.members[f.role]) == 0 {
-		return nil // the broker is somebody else's
-	}
-	m := w.members[f.role][f.nth]
-	if !m.mu.TryLock() {
+	m := w.take(f)
+	if m == nil {
 		return nil
 	}
 	defer m.mu.Unlock()
-	if !m.p.Running() {
-		return nil // it ended by itself just now, and is started again
-	}
 	switch f.kind {
 	case stop:
 		return w.stopMember(ctx, m, f)
@@ -169,6 +163,24 @@ func (w *world) happen(ctx context.Context, f fault) error {
 		return w.starveMember(ctx, m, f)
 	}
 	return w.killMember(ctx, m, f)
+}
+
+// take locks the process that a fault hits: the one that was drawn, or the next of its
+// kind while another fault has that one, or it ended by itself just now. It is nil
+// when there is none, as for a broker that is somebody else's.
+func (w *world) take(f fault) *member {
+	all := w.members[f.role]
+	for i := range all {
+		m := all[(f.nth+i)%len(all)]
+		if !m.mu.TryLock() {
+			continue
+		}
+		if m.p.Running() {
+			return m
+		}
+		m.mu.Unlock()
+	}
+	return nil
 }
 
 func (w *world) killMember(ctx context.Context, m *member, f fault) error {
