@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// The messages of claims that are known are not read again.
-	pgHands = `select id, lease_end, case when id <> all ($2::text::bigint[]) then array_to_string(messages, ',') end from outbox_claim where destination = $1`
+	// The messages of claims that are known are not read again, unless some of them were
+	// marked since and others not: the size of such a claim is 0.
+	pgHands = `select id, lease_end, case when size = 0 or id <> all ($2::text::bigint[]) then array_to_string(messages, ',') end from outbox_claim where destination = $1`
 
 	// pgUnheld tells of a row that nobody has by what it says. It is a case, whose value the
 	// planner does not guess at: it would take both conditions for rare, where there are
@@ -39,7 +40,7 @@ const (
 		where (select id from gone) is not null and o.id = m.id and ` + pgUnheld + pgFenced
 
 	pgHad  = `select array_to_string(messages, ',') from outbox_claim where id = $1 for update`
-	pgLeft = `update outbox_claim set size = $2, messages = $3::text::uuid[] where id = $1`
+	pgLeft = `update outbox_claim set size = 0, messages = $2::text::uuid[] where id = $1`
 	pgDrop = `delete from outbox_claim where id = $1`
 )
 
@@ -179,6 +180,6 @@ func settleClaim(ctx context.Context, tx *sql.Tx, claim int64, ids []string) (ma
 	for _, id := range left {
 		list[0].plain(id)
 	}
-	_, err = tx.ExecContext(ctx, pgLeft, claim, len(left), list[0].String())
+	_, err = tx.ExecContext(ctx, pgLeft, claim, list[0].String())
 	return stands, err
 }

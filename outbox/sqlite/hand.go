@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// The messages of claims that are known are not read again.
-	sqliteHands = `select id, lease_end, case when id not in (select value from json_each(?2)) then messages end from outbox_claim where destination = ?1`
+	// The messages of claims that are known are not read again, unless some of them were
+	// marked since and others not: the size of such a claim is 0.
+	sqliteHands = `select id, lease_end, case when size = 0 or id not in (select value from json_each(?2)) then messages end from outbox_claim where destination = ?1`
 
 	// A claim whose lease ended without a mark is written into the rows that it has.
 	sqliteLapse = `update or fail outbox set attempts = attempts + 1, claim_epoch = claim_epoch + 1, claimed_by = c.claimed_by, lease_end = c.lease_end
@@ -28,7 +29,7 @@ const (
 
 	sqliteSettle = `delete from outbox_claim where id = ? and size = ?`
 	sqliteHad    = `select messages from outbox_claim where id = ?`
-	sqliteLeft   = `update outbox_claim set size = ?2, messages = ?3 where id = ?1`
+	sqliteLeft   = `update outbox_claim set size = 0, messages = ?2 where id = ?1`
 	sqliteDrop   = `delete from outbox_claim where id = ?`
 )
 
@@ -202,7 +203,7 @@ func settlePart(ctx context.Context, tx *sqliteTx, claim int64, ids []string) (m
 	}
 	list, err := json.Marshal(left)
 	if err == nil {
-		_, err = tx.stmt(ctx, sqliteLeft).ExecContext(ctx, claim, len(left), string(list))
+		_, err = tx.stmt(ctx, sqliteLeft).ExecContext(ctx, claim, string(list))
 	}
 	return stands, err
 }

@@ -21,6 +21,8 @@ package sqlite
 // Every index but the primary key is partial: what is delivered costs a claim
 // nothing.
 //
+// A claim of which some messages were marked and others not has the size 0.
+//
 // outbox_change is what operators did through a Desk, and why: the ids of the
 // messages, which may be gone by now. Nothing deletes from it.
 const Schema = `
