@@ -21,6 +21,7 @@ type statements struct {
 	insertID, pruneIDs                  string
 	pastFailures, recordOne, dropFailed string
 	listPoison, onePoison, dropPoison   string
+	forgetFailures                      string
 }
 
 // MySQLSchema creates the tables of Schema in MariaDB and MySQL, where it is two
@@ -63,7 +64,7 @@ func (d Dialect) statements() statements {
 	}
 	return statements{
 		schema: []string{Schema}, insertID: insertID, pruneIDs: pruneIDs, pastFailures: pastFailures, recordOne: recordOne,
-		dropFailed: dropFailed, listPoison: listPoison, onePoison: onePoison, dropPoison: dropPoison,
+		dropFailed: dropFailed, listPoison: listPoison, onePoison: onePoison, dropPoison: dropPoison, forgetFailures: forgetFailures,
 	}
 }
 
@@ -81,6 +82,8 @@ func mysqlStatements() statements {
 			where consumer = ? and poisoned_at is not null and message > ? order by message limit ?`,
 		onePoison:  `select message, failures, last_error, poisoned_at, body, headers from inbox_poison where consumer = ? and poisoned_at is not null and message = ?`,
 		dropPoison: `delete from inbox_poison where consumer = ? and message = ? and poisoned_at is not null`,
+
+		forgetFailures: `delete from inbox_poison where consumer = ? and message = ? and poisoned_at is null`,
 	}
 }
 

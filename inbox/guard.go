@@ -62,7 +62,7 @@ func (c *Consumer) Guard(ctx context.Context, d Delivery, work func(ctx context.
 	var excused *excuse
 	switch {
 	case err == nil && failures > 0:
-		if _, err := c.cfg.DB.ExecContext(ctx, forgetFailures, c.cfg.Name, d.ID); err != nil {
+		if _, err := c.cfg.DB.ExecContext(ctx, c.sql.forgetFailures, c.cfg.Name, d.ID); err != nil {
 			return Failed, fmt.Errorf("inbox: forget the failures of message %s: %w", d.ID, err)
 		}
 		return Handled, nil

@@ -188,6 +188,20 @@ func TestEachConsumerGetsTheMessage(t *testing.T) { // O-38
 	})
 }
 
+// Case and spaces at the end make another message, and another consumer.
+func TestIdsAreComparedByteByByte(t *testing.T) { // O-35
+	eachDatabase(t, func(t *testing.T, db *sql.DB) {
+		for _, name := range []string{"billing", "Billing", "billing "} {
+			c, _ := consumer(t, db, func(cfg *inbox.Config) { cfg.Name = name })
+			for _, id := range []string{"m", "M", "m "} {
+				got, err := c.Receive(t.Context(), inbox.Delivery{ID: id}, effect("x"))
+				received(t, got, err, inbox.Handled, nil)
+			}
+		}
+		wantEffects(t, db, 9)
+	})
+}
+
 func TestTwoCopiesAtTheSameMomentHaveOneEffect(t *testing.T) { // O-35
 	eachDatabase(t, func(t *testing.T, db *sql.DB) {
 		c, _ := consumer(t, db, nil)

@@ -50,7 +50,7 @@ func OpenLog(database string, c LogConfig) (*Log, error) {
 		return nil, err
 	}
 	if dialect != Postgres {
-		return nil, fmt.Errorf("%s: %w", database, ErrNoLog)
+		return nil, fmt.Errorf("an outbox in %s: %w", dialect, ErrNoLog) // the name may have a password
 	}
 	config, err := pgx.ParseConfig(database)
 	if err != nil {

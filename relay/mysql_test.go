@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -80,6 +81,9 @@ func TestADatabaseOfMySQLIsNamedByItsURL(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"mysql://", "mysql://u:secret@host", "mysql://u:secret@host/", "mysql://u:secret@host/a/b", "mysql://u:secret@host/a?tls=secret", "mysql://u:secret@ho st/a"} {
+		if _, err := relay.OpenLog("mysql://u:secret@host/a", relay.LogConfig{}); !errors.Is(err, relay.ErrNoLog) || strings.Contains(err.Error(), "secret") {
+			t.Error(err)
+		}
 		if _, err := relay.Connect(name); err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "mysql://user") {
 			t.Errorf("%s: %v", name, err)
 		}
