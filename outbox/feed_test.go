@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -231,6 +232,37 @@ func TestABacklogDoesNotWaitForWhatIsNew(t *testing.T) { // O-28
 		first := slices.IndexFunc(sink.got, func(m outbox.Message) bool { return m.AggregateID == "new" })
 		if first > 10 || last == len(sink.got)-1 {
 			t.Errorf("the first new one came at %d, the last of the backlog at %d of %d", first, last, len(sink.got))
+		}
+		stop()
+	})
+}
+
+// Where one full batch follows the other, the feed need not remember anything, and
+// nothing that it told of is forgotten.
+func TestABacklogIsLeftToPolling(t *testing.T) { // O-34
+	synctest.Test(t, func(t *testing.T) {
+		f, feed, most := fixtureInMemory(), &script{}, 0
+		told := make([]int, 100)
+		for n := range told {
+			told[n] = n + 1
+			f.put(t, written(n+1, fmt.Sprint("k", n)))
+		}
+		sink := &fakeSink{}
+		sink.answer = func(outbox.Message) error {
+			switch n := len(sink.got); {
+			case n == 0:
+				feed.tell(told...)
+			case n > 10:
+				feed.mu.Lock()
+				most = max(most, len(feed.queue))
+				feed.mu.Unlock()
+			}
+			return nil
+		}
+		stop := begun(t, outbox.RelayConfig{Source: f, Sink: sink, Feed: feed, Batch: 4, PollMost: time.Hour})
+		elapse(time.Second)
+		if len(sink.got) != 100 || most > 0 || !feed.settles(told...) {
+			t.Errorf("%d delivered, %d waited in the feed, %d settled", len(sink.got), most, len(feed.settled))
 		}
 		stop()
 	})

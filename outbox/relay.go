@@ -299,6 +299,7 @@ var errSpent = errors.New("no answer to any of its attempts: the relay stopped w
 // take returns the batch that was claimed ahead, or claims one.
 func (r *Relay) take(ctx context.Context, rep *Report) (Batch, error) {
 	if r.ahead.has() {
+		r.spill() // full batches one behind the other are a backlog
 		batch := r.ahead.batch
 		r.ahead.batch = Batch{}
 		return batch, nil

@@ -155,7 +155,8 @@ func (f *feeding) missed(now time.Time, asked []string, got []ClaimedMessage) {
 	}
 }
 
-// spill leaves everything to polling, while the destination is down.
+// spill leaves everything to polling: while the destination is down, and in a backlog,
+// where claims are polls and the feed would hold its log for what it said long ago.
 func (r *Relay) spill() {
 	f := &r.feed
 	if f.lane == nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringiflow/ringi/cmd/ringi/cli"
+	"github.com/ringiflow/ringi/store/postgres/pgtest"
 )
 
 // O6, O7: relays that are told by the write-ahead log, and look for themselves so
@@ -65,6 +66,25 @@ func TestARelayWithoutALogSaysSoAndPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := p.exit(); code != cli.ExitOK || strings.Count(p.err.String(), "ALTER SYSTEM") != 1 {
+		t.Errorf("it exits with %d: %s", code, p.err)
+	}
+}
+
+// A server's own relay is told by the log too.
+func TestAServerFollowsTheWriteAheadLog(t *testing.T) {
+	w := newDesk(t)
+	pg, err := pgtest.Start(t.Context(), pgtest.Config{Settings: map[string]string{"wal_level": "logical"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pg.Close() })
+	w.env["RINGI_DATABASE"], w.env["RINGI_SOURCE"] = pg.URL("postgres"), "wal"
+	p := w.server()
+	eventually(t, "the log is read", func() bool { return strings.Contains(p.err.String(), "the write-ahead log is read") })
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.exit(); code != cli.ExitOK {
 		t.Errorf("it exits with %d: %s", code, p.err)
 	}
 }
