@@ -3,12 +3,10 @@ package outbox_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ringiflow/ringi/outbox"
 )
@@ -60,50 +58,5 @@ func TestADumpOfMariaDBGoesOnInAnother(t *testing.T) { // O-4
 	err = errors.Join(old.QueryRow(parts, id(3)).Scan(&before), db.QueryRow(parts, id(3)).Scan(&after))
 	if err != nil || before != after {
 		t.Errorf("partitions were %s and are %s, %v", before, after, err)
-	}
-}
-
-// Rows come, are delivered and go; the space that they take is used again.
-func TestDeliveredRowsDoNotBloatTheTableOfMariaDB(t *testing.T) { // O-29
-	db, url := dialectMySQL.empty(t)
-	w := newWorld(t, dialectMySQL.fixture(db), func(c *outbox.RelayConfig) {
-		c.Retention, c.PruneEvery = time.Minute, time.Minute
-	})
-	size := func() (bytes int64) {
-		t.Helper()
-		if err := db.QueryRow(`select file_size from information_schema.innodb_sys_tablespaces where name = ?`, nameOf(url)+"/outbox").Scan(&bytes); err != nil {
-			t.Fatal(err)
-		}
-		return bytes
-	}
-	const rounds, each = 24, 400
-	var settled int64
-	for round := range rounds {
-		var msgs []outbox.Message
-		for n := range each {
-			m := order(round*each+n, fmt.Sprint("a", n%40))
-			m.Payload = []byte(randomText(round*each+n, 500))
-			if n%10 == 0 {
-				m.Payload = []byte(randomText(round*each+n, 8<<10))
-			}
-			m.CreatedAt = w.now
-			msgs = append(msgs, m)
-		}
-		w.put(t, msgs...)
-		w.pass(t, 2*time.Minute, 2*time.Minute) // delivers these and deletes the last ones
-		until(t, "the database has removed what was deleted", func() bool {
-			var history int
-			err := db.QueryRow(`select variable_value from information_schema.global_status where variable_name = 'Innodb_history_list_length'`).Scan(&history)
-			return err == nil && history < 100
-		})
-		if now := size(); round == rounds/2 {
-			settled = now
-		} else if round > rounds/2 && now > settled+settled/4 {
-			t.Fatalf("%d bytes in round %d, %d in round %d: the table grows", now, round, settled, rounds/2)
-		}
-	}
-	t.Logf("%d messages went through %d bytes", rounds*each, size())
-	if len(w.got) != rounds*each {
-		t.Errorf("%d delivered of %d", len(w.got), rounds*each)
 	}
 }
