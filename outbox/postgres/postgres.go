@@ -56,8 +56,15 @@ const (
 	// pgSpare lets the commit of this transaction wait for the disk no longer than
 	// that of the message itself did: when the server crashes, the last claims and
 	// marks may be undone, one whole transaction after the other from the end, and
-	// their messages are sent once more.
-	pgSpare = `spare as materialized (select set_config('synchronous_commit', 'off', true))`
+	// their messages are sent once more. And like pgBound it has the server end the
+	// transaction of a process that is stopped in the middle.
+	pgSpare = `spare as materialized (select set_config('synchronous_commit', 'off', true), ` + pgIdle + `)`
+
+	// pgIdle lets no transaction stand still for more than ten seconds: one takes
+	// milliseconds, and a process that is stopped in it would keep its locks from
+	// all others.
+	pgIdle  = `set_config('idle_in_transaction_session_timeout', '10000', true)`
+	pgBound = `select ` + pgIdle
 
 	pgPartitions = `insert into outbox_partition (destination, part) select $1, generate_series(0, $2 - 1) on conflict do nothing`
 
@@ -137,7 +144,7 @@ func (s *Outbox) claim(ctx context.Context, c outbox.Claim) (outbox.Batch, error
 		return outbox.Batch{}, err
 	}
 	var batch outbox.Batch
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err := s.spare(ctx, func(tx *sql.Tx) error {
 		fences, err := lockPartitions(ctx, tx, c)
 		if err != nil || len(fences) == 0 {
 			l.busy = false
@@ -342,7 +349,7 @@ func (s *Outbox) mark(ctx context.Context, at time.Time, marks []outbox.Mark) (a
 			return applied, err
 		}
 	}
-	err = s.write(ctx, func(tx *sql.Tx) error {
+	err = s.spare(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, sparing); err != nil {
 			return err
 		}
@@ -451,6 +458,17 @@ func (s *Outbox) Stats(ctx context.Context) (outbox.Stats, error) {
 
 // write runs do in a transaction.
 func (s *Outbox) write(ctx context.Context, do func(*sql.Tx) error) error {
+	return s.spare(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, pgBound); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+// spare is write for what begins with a statement that has pgSpare in it, which saves
+// a round trip.
+func (s *Outbox) spare(ctx context.Context, do func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
