@@ -4,6 +4,7 @@ package crash
 
 import (
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -29,10 +30,15 @@ func At(point string) {
 	if passes.Add(1) != at {
 		return
 	}
-	signal := syscall.SIGKILL
-	if point == Publishing {
-		signal = syscall.SIGSTOP
+	if point != Publishing {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // to oneself it cannot fail
+		select {}
 	}
-	// The signal to oneself cannot fail; what follows runs only after a stop.
-	_ = syscall.Kill(os.Getpid(), signal)
+	// The signal stops all threads, and this one perhaps last: what follows must not
+	// begin before the process was woken.
+	woken := make(chan os.Signal, 1)
+	signal.Notify(woken, syscall.SIGCONT)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	<-woken
+	signal.Stop(woken)
 }
