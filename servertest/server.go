@@ -202,8 +202,44 @@ func (s *Server) Env() []string {
 }
 
 // Freeze stops the server as SIGSTOP does, until Thaw: it keeps its connections
-// and says nothing.
-func (s *Server) Freeze() error { return s.signal(syscall.SIGSTOP) }
+// and says nothing. It returns when all threads of the server stand still, where the
+// system shows that.
+func (s *Server) Freeze() error {
+	if err := s.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for begun := time.Now(); !s.still(); <-tick.C {
+		if time.Since(begun) > freezeTime {
+			return fmt.Errorf("servertest: %s was stopped and still runs after %v", s.kind.name, freezeTime)
+		}
+	}
+	return nil
+}
+
+// freezeTime is far longer than a signal takes on a busy machine.
+const freezeTime = 30 * time.Second
+
+// still reports whether no thread of the server runs; true where nobody can tell.
+func (s *Server) still() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.PID()))
+	if err != nil {
+		return true
+	}
+	for _, file := range threads {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		// The state stands behind the name, which is in parentheses and may hold any.
+		text := string(stat)
+		if !strings.HasPrefix(text[strings.LastIndexByte(text, ')')+1:], " T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Thaw lets a frozen server go on.
 func (s *Server) Thaw() error { return s.signal(syscall.SIGCONT) }
