@@ -397,8 +397,12 @@ func (t *transition) received(f ringi.EventReceived) {
 	}
 }
 
-// unwound holds a turn around to the pivot.
+// unwound holds a turn around to the pivot, and to once: it says what the run ends
+// as.
 func (t *transition) unwound() {
+	if t.sh.state.Unwind != nil {
+		t.fail("turned_twice", "it turns around and is being undone already")
+	}
 	if t.ordered(ringi.ResolveUndoRest) || t.sh.rewound {
 		return
 	}

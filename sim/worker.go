@@ -268,6 +268,9 @@ func (h *hand) take(attempts []*shift.Attempt) {
 		switch {
 		case h.crashes(fault.WorkerCrashBefore, 0.03):
 			return
+		case a.Asks() && h.w.hesitates(j):
+			j.asking = true
+			h.later(h.w.faults.Span(0, 3*time.Second), "begin", j.stillAsks)
 		case a.Asks():
 			j.begin()
 		default:
@@ -298,11 +301,14 @@ func (j *job) begun(res ringi.Result, ended bool) {
 	case shift.Forget:
 		j.asking, j.over = false, true
 	case shift.Again:
-		h.later(in, "begin again", func() {
-			if j.asking {
-				j.begin()
-			}
-		})
+		h.later(in, "begin again", j.stillAsks)
+	}
+}
+
+// stillAsks asks unless the context ended meanwhile.
+func (j *job) stillAsks() {
+	if j.asking {
+		j.begin()
 	}
 }
 

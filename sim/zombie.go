@@ -48,9 +48,50 @@ func (w *world) tempting(run ringi.RunID, f ringi.Fact) {
 		if f.Incident.Kind == ringi.IncidentUndo {
 			w.wake(run, 0.7, of(""))
 		}
+	case ringi.LateEffectFound:
+		w.echo(run, f.Step)
 	case ringi.RunEnded:
 		w.wake(run, 0.7, of(""))
 	}
+}
+
+// hesitates reports whether a worker lets some time pass before it asks whether it may
+// make an attempt. Then one that stands still with an attempt before may have its
+// success first.
+func (w *world) hesitates(j *job) bool {
+	if j.Task.Direction != ringi.Forward || j.Task.Attempt == 1 || !w.strikes(fault.ZombieWoken, 0.5) {
+		return false
+	}
+	w.wake(j.Task.Run, 1, func(z *job) bool {
+		return z.Task.Step == j.Task.Step && z.Task.Direction == ringi.Forward && z.Task.Attempt < j.Task.Attempt
+	})
+	return true
+}
+
+// echo lets a second worker find out late that it succeeded, when the success of
+// another one is being undone although its run has ended: with an attempt before,
+// or with the same one.
+func (w *world) echo(repair ringi.RunID, step string) {
+	sh := w.watch.of(ringi.DefaultTenant, repair)
+	if sh == nil || sh.state.RepairOf == "" || !w.strikes(fault.ZombieWoken, 0.5) && !(w.calm && w.shape.zombies) {
+		return
+	}
+	of := w.watch.of(ringi.DefaultTenant, sh.state.RepairOf)
+	if of == nil || of.rewound {
+		return
+	}
+	var first *ringi.CallRef
+	for seq, asks := range of.Asks {
+		if asks.Step == step && asks.Direction == ringi.Forward && (first == nil || ringi.TokenSeq(first.Token) > seq) {
+			first = &ringi.CallRef{Step: step, Attempt: asks.Attempt, Token: seq<<16 + 1}
+		}
+	}
+	if first == nil {
+		return
+	}
+	w.struck(fault.ZombieWoken, "with %s of run %s, which has ended", step, short(of.key.Run))
+	late := ringi.CompleteActivity{CallRef: *first, Worker: "a late worker", Output: []byte(`{"id":"late","n":1}`)}
+	w.crowd.send(ringi.Actor{ID: "a late worker", Kind: ringi.Machine}, of.key.Run, late, nil)
 }
 
 // likelyStall is how likely a worker stands still between its permission and the

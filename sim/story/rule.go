@@ -61,6 +61,7 @@ func rulesOfRuns() map[string]Rule {
 		"unproved":      {"Somebody was answered without making sure that what the answer relies on is stored.", told},
 		"refusal":       {"A command that is in order was refused.", "It is accepted, or told to come back."},
 		"end":           {"A run ended as if it had been undone, and never turned around.", "The end says what really became of the run."},
+		"turned_twice":  {"A run that was being undone was turned around once more.", "It turns around once, and that says as what it ends."},
 		"final":         {"A run that had ended changed its end.", "An end is for ever."},
 		"closed_log":    {"Something was written behind the end of a run.", "An ended run takes no more events."},
 		"event":         {"An event and a wait were not brought together as they should have been.", "An event that was sent while its wait was open ends that wait, exactly once, however late anybody looks; any other does not."},
