@@ -59,57 +59,67 @@ type Definition struct {
 
 var feedName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// Parse reads a file of feeds. Nothing is opened. The error names the file and, as far
-// as it is known, the line.
+// Parse reads a file of feeds. Nothing is opened. The error names the file, the line and
+// the column; where the text is not YAML, the line that its reader tells.
 func Parse(file string, text []byte) ([]Definition, error) {
-	var whole struct {
-		Feeds []Definition `yaml:"feeds"`
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&whole); err != nil && !errors.Is(err, io.EOF) {
+	list, err := parse(text)
+	var p *placed
+	switch {
+	case errors.As(err, &p):
+		return nil, fmt.Errorf("%s:%d:%d: %w", file, p.line, p.column, err)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if len(whole.Feeds) == 0 {
-		return nil, fmt.Errorf("%s: there is no feed in it; write feeds: and a list of them, each with name and from", file)
-	}
-	seen := map[string]bool{}
-	for i := range whole.Feeds {
-		d := &whole.Feeds[i]
-		if !feedName.MatchString(d.Name) {
-			return nil, fmt.Errorf("%s: the name %q of feed %d is not one: small letters, digits, - and _, beginning with a letter", file, d.Name, i+1)
-		}
-		if seen[d.Name] {
-			return nil, fmt.Errorf("%s: two feeds are called %s", file, d.Name)
-		}
-		seen[d.Name] = true
-		if err := d.compile(); err != nil {
-			return nil, fmt.Errorf("%s: feed %s: %w", file, d.Name, err)
-		}
-	}
-	return whole.Feeds, nil
+	return list, nil
 }
 
-// compile checks the feed and reads its expressions.
-func (d *Definition) compile() (err error) {
+func parse(text []byte) ([]Definition, error) {
+	var document, more yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		if err != nil {
+			return nil, err
+		}
+		return nil, at(&more, errors.New("a second document begins here, and nothing of it would be read; write all feeds under one feeds:"))
+	}
+	nodes, err := feedNodes(&document)
+	if err != nil {
+		return nil, err
+	}
+	list, seen := make([]Definition, len(nodes)), map[string]bool{}
+	for i, n := range nodes {
+		d := &list[i]
+		if err := decodeFeed(n, d); err != nil {
+			return nil, err
+		}
+		if !feedName.MatchString(d.Name) {
+			return nil, at(fieldOf(n, "name"), fmt.Errorf("the name %q of feed %d is not one: small letters, digits, - and _, beginning with a letter", d.Name, i+1))
+		}
+		if seen[d.Name] {
+			return nil, at(fieldOf(n, "name"), fmt.Errorf("two feeds are called %s", d.Name))
+		}
+		seen[d.Name] = true
+		if err := d.compile(n); err != nil {
+			return nil, fmt.Errorf("feed %s: %w", d.Name, at(n, err))
+		}
+	}
+	return list, nil
+}
+
+// compile checks the feed, which stands in n, and reads its expressions.
+func (d *Definition) compile(n *yaml.Node) (err error) {
 	r := &rule{definition: d.Start, version: d.Version}
-	switch {
-	case d.From == "":
-		return fmt.Errorf("say where messages come from, from: %s", Forms)
-	case d.Start != "" && d.Event != "":
-		return errors.New("a message becomes an event or starts a run, not both: make two feeds of it")
-	case d.Start == "" && (!d.Input.IsZero() || d.Version != 0):
-		return errors.New("input and version are for start; an event has data")
-	case d.Start != "" && !d.Data.IsZero():
-		return errors.New("data is for an event; a start has input")
-	case d.Version < 0:
-		return fmt.Errorf("there is no version %d", d.Version)
+	if err := d.check(n); err != nil {
+		return err
 	}
 	scope := &expr.Scope{Message: messageType()}
 	if d.When != "" {
 		var problems []expr.Problem
 		if r.when, problems = expr.CompileCondition(d.When, scope); len(problems) > 0 {
-			return problem("when", problems)
+			return at(fieldOf(n, "when"), problem("when", problems))
 		}
 	}
 	for _, f := range []struct {
@@ -120,7 +130,7 @@ func (d *Definition) compile() (err error) {
 			continue
 		}
 		if *f.into, _, err = compileText(f.name, f.text, scope); err != nil {
-			return err
+			return at(fieldOf(n, f.name), err)
 		}
 	}
 	data, name := &d.Data, "data"
@@ -133,6 +143,25 @@ func (d *Definition) compile() (err error) {
 		}
 	}
 	d.rule = r
+	return nil
+}
+
+// check refuses what does not go together.
+func (d *Definition) check(n *yaml.Node) error {
+	switch {
+	case d.From == "":
+		return fmt.Errorf("say where messages come from, from: %s", Forms)
+	case d.Start != "" && d.Event != "":
+		return at(fieldOf(n, "start"), errors.New("a message becomes an event or starts a run, not both: make two feeds of it"))
+	case d.Start == "" && !d.Input.IsZero():
+		return at(fieldOf(n, "input"), errors.New("input and version are for start; an event has data"))
+	case d.Start == "" && d.Version != 0:
+		return at(fieldOf(n, "version"), errors.New("input and version are for start; an event has data"))
+	case d.Start != "" && !d.Data.IsZero():
+		return at(fieldOf(n, "data"), errors.New("data is for an event; a start has input"))
+	case d.Version < 0:
+		return at(fieldOf(n, "version"), fmt.Errorf("there is no version %d", d.Version))
+	}
 	return nil
 }
 
@@ -174,11 +203,12 @@ func compileNode(name string, n *yaml.Node, scope *expr.Scope) (*expr.Value, *ex
 		return v, t, nil
 	}
 	if n.ShortTag() == "!!str" {
-		return compileText(name, n.Value, scope)
+		v, t, err := compileText(name, n.Value, scope)
+		return v, t, at(n, err)
 	}
 	raw, err := plain(n)
 	if err != nil {
-		return nil, nil, fmt.Errorf("line %d: %s: %w", n.Line, name, err)
+		return nil, nil, at(n, fmt.Errorf("%s: %w", name, err))
 	}
 	return expr.Constant(raw), expr.Any(), nil
 }
