@@ -47,6 +47,9 @@ func (t *timers) Round(ctx context.Context) (worked bool, err error) {
 	if err := t.settle(ctx); err != nil {
 		return false, err
 	}
+	// What is found is of this database, or of a later one; in a later one a row
+	// may stand again that was void in this one.
+	of := t.answering()
 	now := t.clock.Now()
 	due, err := t.Store.DueTimers(ctx, now, now.Add(timerClaim), timerPage)
 	if t.reach.Wrote(ctx, 0, err) != nil {
@@ -58,7 +61,7 @@ func (t *timers) Round(ctx context.Context) (worked bool, err error) {
 		return false, err
 	}
 	for _, d := range due {
-		t.fire(d)
+		t.fire(d, of)
 	}
 	return full, nil
 }
@@ -161,7 +164,8 @@ func (t *timers) eventWaits(ctx context.Context, due []store.DueTimer) (map[time
 	return waits, nil
 }
 
-func (t *timers) fire(d store.DueTimer) {
+// fire tells the rules of a timer that was found in a database.
+func (t *timers) fire(d store.DueTimer, of string) {
 	cmd := ringi.Command{
 		Tenant: d.Key.Tenant, Run: d.Key.Run, Actor: ringi.Engine(),
 		Do: ringi.FireTimer{Timer: d.ID, Generation: d.Generation},
@@ -172,7 +176,7 @@ func (t *timers) fire(d store.DueTimer) {
 			t.observe.fired(t.clock.Now().Sub(d.FireAt))
 			return
 		}
-		if void(s, d) {
+		if void(s, d) && t.answering() == of {
 			t.drop(d)
 		}
 	})

@@ -153,6 +153,7 @@ func (w *world) restore() {
 	case w.depth == 0 && (w.strikes(fault.StoreRestored, 0.5) || w.strikes(fault.RestoreOverslept, 0.5)):
 		s := w.oversleep()
 		w.db.restore()
+		w.timers.seen = nil // who found them knows that it was in another database
 		w.sleepOn(s)
 	}
 }
