@@ -44,7 +44,7 @@ func OpenBox(ctx context.Context, database string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("feed: open the database of the inbox: %w", err)
 	}
-	if _, err := db.ExecContext(ctx, inbox.Schema); err != nil {
+	if _, err := db.ExecContext(ctx, inbox.Schema+dropSchema); err != nil {
 		return nil, errors.Join(fmt.Errorf("feed: make the tables of the inbox: %w", err), db.Close())
 	}
 	return db, nil
@@ -93,14 +93,4 @@ func feedsIn(ctx context.Context, db *sql.DB) (names []string, err error) {
 		names = append(names, strings.TrimPrefix(name, boxPrefix))
 	}
 	return names, rows.Err()
-}
-
-// Drop forgets a message that a feed has set aside, for good. The error is
-// inbox.ErrNotPoison when there is none.
-func Drop(ctx context.Context, db *sql.DB, feed, id string) error {
-	box, err := inbox.NewConsumer(inbox.Config{DB: db, Name: boxPrefix + feed})
-	if err != nil {
-		return err
-	}
-	return box.Drop(ctx, id)
 }

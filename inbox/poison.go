@@ -98,7 +98,13 @@ func (c *Consumer) Retry(ctx context.Context, messageID string, work func(ctx co
 // Drop forgets a message that is set aside, for good: it was never handled, and a
 // copy that comes later is handled as if it were new.
 func (c *Consumer) Drop(ctx context.Context, messageID string) error {
-	res, err := c.cfg.DB.ExecContext(ctx, c.sql.dropPoison, c.cfg.Name, messageID)
+	return c.DropIn(ctx, c.cfg.DB, messageID)
+}
+
+// DropIn is Drop in the caller's open transaction, for whoever writes down beside it
+// who dropped the message and why.
+func (c *Consumer) DropIn(ctx context.Context, tx Tx, messageID string) error {
+	res, err := tx.ExecContext(ctx, c.sql.dropPoison, c.cfg.Name, messageID)
 	if err != nil {
 		return fmt.Errorf("inbox: drop message %s: %w", messageID, err)
 	}

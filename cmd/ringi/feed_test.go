@@ -309,6 +309,13 @@ func TestMessagesThatAreSetAsideAreShownAndSentAgain(t *testing.T) {
 	w.exits(cli.ExitUsage, nil, "feed", "drop", "orders", list.Messages[1].ID)
 	w.ok(nil, "feed", "drop", "orders", list.Messages[1].ID, "--reason", "of a test")
 	w.exits(cli.ExitNotFound, nil, "feed", "drop", "orders", list.Messages[1].ID, "--reason", "of a test")
+	var dropped struct {
+		Drops []struct{ At, Feed, ID, Reason string } `json:"drops"`
+	}
+	w.ok(&dropped, "feed", "drops")
+	if len(dropped.Drops) != 1 || dropped.Drops[0].Feed != "orders" || dropped.Drops[0].ID != list.Messages[1].ID || dropped.Drops[0].Reason != "of a test" {
+		t.Errorf("dropped is %+v", dropped)
+	}
 	if runs := w.runsOf("bill"); len(runs) != 1 {
 		t.Errorf("%d runs", len(runs))
 	}

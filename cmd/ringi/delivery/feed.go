@@ -70,7 +70,7 @@ nothing is received and nothing counted; a message that it refuses ten times
 	}
 	cli.SettingFlags(cmd, cli.SetFeeds, cli.SetInbox, cli.SetDatabase, cli.SetLogFormat)
 	cmd.Flags().StringVar(&metrics, "metrics", "", "serve /metrics for Prometheus at this address, as in 127.0.0.1:9464")
-	cmd.AddCommand(p.feedListCommand(), p.feedRetryCommand(), p.feedDropCommand())
+	cmd.AddCommand(p.feedListCommand(), p.feedRetryCommand(), p.feedDropCommand(), p.feedDropsCommand())
 	return cmd
 }
 
@@ -240,11 +240,11 @@ func (p program) feedDropCommand() *cobra.Command {
 		Use: "drop FEED ID...", Short: "Forget messages that were set aside, for good", Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return cli.Usage("say why; it is printed", "--reason is missing")
+				return cli.Usage("say why, for those who look at this later", "--reason is missing")
 			}
 			return p.withBox(cmd.Context(), func(ctx context.Context, db *sql.DB) error {
 				for _, id := range args[1:] {
-					if err := asideFault(id, feed.Drop(ctx, db, args[0], id)); err != nil {
+					if err := asideFault(id, feed.Drop(ctx, db, feed.Dropped{At: time.Now(), Feed: args[0], ID: id, Because: reason})); err != nil {
 						return err
 					}
 				}
@@ -253,7 +253,40 @@ func (p program) feedDropCommand() *cobra.Command {
 		},
 	}
 	cli.SettingFlags(cmd, cli.SetInbox, cli.SetDatabase)
-	cmd.Flags().StringVar(&reason, "reason", "", "why; it is printed, for the record of who calls this")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; it is kept: ringi feed drops")
+	return cmd
+}
+
+// dropView is a message that was dropped, as programs print it.
+type dropView struct {
+	At     time.Time `json:"at"`
+	Feed   string    `json:"feed"`
+	ID     string    `json:"id"`
+	Reason string    `json:"reason"`
+}
+
+func (p program) feedDropsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "drops", Short: "List the messages that were dropped, and why", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withBox(cmd.Context(), func(ctx context.Context, db *sql.DB) error {
+				list, err := feed.Drops(ctx, db)
+				if err != nil {
+					return err
+				}
+				out := struct {
+					Drops []dropView `json:"drops"`
+				}{[]dropView{}}
+				t := cli.Table{Head: []string{"AT", "FEED", "ID", "REASON"}}
+				for _, d := range list {
+					out.Drops = append(out.Drops, dropView{d.At, d.Feed, d.ID, d.Because})
+					t.Row(d.At.Format(time.RFC3339), d.Feed, d.ID, d.Because)
+				}
+				return p.Print(out, t)
+			})
+		},
+	}
+	cli.SettingFlags(cmd, cli.SetInbox, cli.SetDatabase)
 	return cmd
 }
 
