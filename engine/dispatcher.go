@@ -163,9 +163,10 @@ func (d *dispatcher) claimEnded(l *line) {
 // back and holds up none of the others. The caller holds the lock.
 func (d *dispatcher) unpack(claimed []store.Claimed, now time.Time) []handOut {
 	outs := make([]handOut, 0, len(claimed))
+	logs := logRows{}
 	for _, c := range claimed {
 		back := store.Lapse{Key: c.Key, Lane: c.Row.Lane, Token: c.Token, LeaseEnd: now.Add(handover)}
-		t, err := taskOfClaim(c)
+		t, err := logs.task(c)
 		if err != nil {
 			d.log.Error("a task cannot be handed out", "run", c.Key.Run, "step", c.Row.Step, "err", err)
 			back.ReadyAt = now.Add(quarantineFor)

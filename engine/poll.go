@@ -242,11 +242,25 @@ func (d *dispatcher) giveBack(outs []handOut) {
 	d.putBack(outs)
 }
 
-// taskOfClaim makes the task that a worker is told of.
-func taskOfClaim(c store.Claimed) (ringi.Task, error) {
-	events, err := ringi.DecodeEvents(c.InputFirst, c.InputBody)
-	if err != nil {
-		return ringi.Task{}, err
+// logRows are the log rows of one claim, read once each: the branches of a parallel
+// have their inputs in the same one.
+type logRows map[logRow][]ringi.Event
+
+type logRow struct {
+	key   store.Key
+	first int64
+}
+
+// task makes the task that a worker is told of.
+func (rows logRows) task(c store.Claimed) (ringi.Task, error) {
+	row := logRow{c.Key, c.InputFirst}
+	events, known := rows[row]
+	if !known {
+		var err error
+		if events, err = ringi.DecodeEvents(c.InputFirst, c.InputBody); err != nil {
+			return ringi.Task{}, err
+		}
+		rows[row] = events
 	}
 	return taskOf(c.Key, c.Definition, c.Version, c.Row, c.Token, events)
 }
