@@ -83,7 +83,7 @@ func parse(text []byte) ([]Definition, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, at(&more, errors.New("a second document begins here, and nothing of it would be read; write all feeds under one feeds:"))
+		return nil, at(&more, errors.New("a second document begins here, and nothing of it would be read; write all feeds under one key feeds"))
 	}
 	nodes, err := feedNodes(&document)
 	if err != nil {

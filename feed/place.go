@@ -51,7 +51,7 @@ func feedNodes(document *yaml.Node) ([]*yaml.Node, error) {
 	nodes := make([]*yaml.Node, len(list.Content))
 	for i, n := range list.Content {
 		if nodes[i] = resolved(n); nodes[i].Kind != yaml.MappingNode {
-			return nil, at(n, fmt.Errorf("feed %d is not a feed; write name: and from:", i+1))
+			return nil, at(n, fmt.Errorf("feed %d is not a feed; write its keys name and from", i+1))
 		}
 	}
 	return nodes, nil

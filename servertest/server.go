@@ -210,8 +210,12 @@ func (s *Server) Freeze() error {
 	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for begun := time.Now(); !s.still(); <-tick.C {
-		if time.Since(begun) > freezeTime {
+	late := time.NewTimer(freezeTime)
+	defer late.Stop()
+	for !s.still() {
+		select {
+		case <-tick.C:
+		case <-late.C:
 			return fmt.Errorf("servertest: %s was stopped and still runs after %v", s.kind.name, freezeTime)
 		}
 	}
